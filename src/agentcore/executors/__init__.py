@@ -1,0 +1,1 @@
+"""Where tools run. Each wrapper is an executor around an executor."""

@@ -1,0 +1,1 @@
+"""Policies a host can use as they are: permissions, budgets, retries."""

@@ -1,0 +1,1 @@
+"""Where journals live. Each file is the whole `RunStore` of one backend."""

@@ -1,0 +1,1 @@
+"""Tools made of functions, and collections of them."""
