@@ -1,0 +1,1 @@
+"""Stand-ins for what an agent talks to, so that its tests need no network."""
