@@ -40,7 +40,7 @@ WEATHER = {
 }
 
 PARENT = """
-import sys, threading, time
+import os, sys, threading, time
 from pathlib import Path
 from agentcore.providers.local import *
 server = LocalServer(Path(sys.argv[1]), log=Path(sys.argv[2]))
@@ -50,6 +50,10 @@ def tell():
     print(server.pid, flush=True)
 threading.Thread(target=tell, daemon=True).start()
 with server:
+    if sys.argv[3] == "forked" and os.fork() == 0:
+        os.close(1)
+        time.sleep(10)
+        os._exit(0)
     print(server.base_url, flush=True)
     time.sleep(600)
 """
@@ -286,25 +290,25 @@ def test_a_server_that_is_not_ready_in_time_is_ended_and_explained(
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("when", ["loading", "serving"])
+@pytest.mark.parametrize("when", ["loading", "serving", "forked"])
 def test_the_server_ends_when_its_parent_is_killed(
     model: Path, tmp_path: Path, when: str
 ) -> None:
     log = tmp_path / "log"
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(model), str(log)],
+        [sys.executable, "-c", PARENT, str(model), str(log), when],
         stdout=subprocess.PIPE,
         text=True,
     )
     try:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
-        url = parent.stdout.readline().strip() if when == "serving" else None
+        url = parent.stdout.readline().strip() if when != "loading" else None
         until(lambda: "loading model" in log.read_text(), 60)
         assert not ended(pid)
         os.kill(parent.pid, signal.SIGKILL)
-        # Far less than the rest of the loading takes.
-        until(lambda: ended(pid), 1.0)
+        # A second is far less than the rest of the loading takes.
+        until(lambda: ended(pid), 3.0 if when == "forked" else 1.0)
         if url is not None:
             until(lambda: port_is_free(url), 1.0)
     finally:

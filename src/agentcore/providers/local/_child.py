@@ -87,6 +87,7 @@ class Child:
         with contextlib.suppress(BrokenPipeError):
             assert self._process.stdin is not None  # noqa: S101 - told to Popen
             self._process.stdin.write(json.dumps(settings).encode() + b"\n")
+            self._process.stdin.flush()
 
     @property
     def pid(self) -> int:
@@ -177,7 +178,6 @@ def _spawn(output: int) -> "subprocess.Popen[bytes]":
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=output,
-        bufsize=0,
     )
 
 

@@ -15,6 +15,7 @@ import select
 import signal
 import sys
 import threading
+import time
 from typing import Any
 
 try:
@@ -25,12 +26,14 @@ else:
     HAS_PIPE_SIGNAL = hasattr(fcntl, "F_SETOWN") and hasattr(os, "O_ASYNC")
 
 _PROMPT_CACHE_MIB = 256
+_PARENT_POLL_S = 1.0
 
 
 def main() -> None:
     """Serve until standard input ends."""
     # The server's own code writes to descriptor 1; the answer line must stay clean.
     answers = os.dup(1)
+    parent = os.getppid()
     os.dup2(2, 1)
     # A Ctrl-C in the terminal reaches the whole group; the parent may still need us.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -43,7 +46,10 @@ def main() -> None:
         sys.exit(f"{type(error).__name__}: {error}")
     os.write(answers, f"{server.listening_address}\n".encode())
     os.close(answers)
-    threading.Event().wait()
+    # A process that the parent forked holds the other end of our input open as well.
+    while os.getppid() == parent:
+        time.sleep(_PARENT_POLL_S)
+    os._exit(0)
 
 
 def _read_line() -> bytes:
