@@ -53,6 +53,7 @@ class ApprovalRequest:
     why: str = ""
     args_hash: str = ""
     kind: Literal["approval_request"] = "approval_request"
+    extra: JsonObject = EMPTY
 
 
 @frozen
@@ -62,6 +63,7 @@ class QuestionOption:
     label: str
     description: str = ""
     kind: Literal["question_option"] = "question_option"
+    extra: JsonObject = EMPTY
 
 
 @frozen
@@ -75,6 +77,7 @@ class Question:
     header: str = ""
     default: str | None = None
     kind: Literal["question"] = "question"
+    extra: JsonObject = EMPTY
 
 
 @frozen
@@ -87,6 +90,7 @@ class UnknownCall:
     output: str = ""
     """What it had printed by then."""
     kind: Literal["unknown_call"] = "unknown_call"
+    extra: JsonObject = EMPTY
 
 
 Pending: TypeAlias = ApprovalRequest | Question | UnknownCall
@@ -101,6 +105,7 @@ class Approve:
     arguments: JsonObject | None = None
     scope: Literal["once", "session", "always"] = "once"
     kind: Literal["approve"] = "approve"
+    extra: JsonObject = EMPTY
 
 
 @frozen
@@ -109,6 +114,7 @@ class Deny:
 
     reason: str = ""
     kind: Literal["deny"] = "deny"
+    extra: JsonObject = EMPTY
 
 
 @frozen
@@ -118,6 +124,7 @@ class Answer:
     text: str = ""
     choices: tuple[str, ...] = ()
     kind: Literal["answer"] = "answer"
+    extra: JsonObject = EMPTY
 
 
 @frozen
@@ -126,6 +133,7 @@ class Happened:
 
     content: tuple[ResultPart, ...] = ()
     kind: Literal["happened"] = "happened"
+    extra: JsonObject = EMPTY
 
 
 @frozen
@@ -133,6 +141,7 @@ class DidNotHappen:
     """An unknown call had no effect."""
 
     kind: Literal["did_not_happen"] = "did_not_happen"
+    extra: JsonObject = EMPTY
 
 
 @frozen
@@ -140,6 +149,7 @@ class LeaveUnknown:
     """Nobody can say; the model is told that the effect is unknown."""
 
     kind: Literal["leave_unknown"] = "leave_unknown"
+    extra: JsonObject = EMPTY
 
 
 Decision: TypeAlias = Approve | Deny | Answer | Happened | DidNotHappen | LeaveUnknown
@@ -227,6 +237,7 @@ class Charge:
     cost_usd: float = 0.0
     subruns: int = 0
     kind: Literal["charge"] = "charge"
+    extra: JsonObject = EMPTY
 
 
 @frozen

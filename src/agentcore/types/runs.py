@@ -212,6 +212,7 @@ class ForkOrigin:
     session_id: str
     seq: int
     kind: Literal["fork_origin"] = "fork_origin"
+    extra: JsonObject = EMPTY
 
 
 @frozen
