@@ -427,7 +427,14 @@ async def test_a_used_up_script_satisfies_the_check() -> None:
 
 async def test_steps_that_are_left_are_listed_with_number_and_content() -> None:
     model = ScriptedModel(
-        ["a", call("pay", eur=5), step(text="half", cut=True), OSError("disk"), ""]
+        [
+            "a",
+            call("pay", eur=5),
+            step(text="half", cut=True),
+            OSError("disk"),
+            "",
+            ModelResponse((TextPart("whole"),)),
+        ]
     )
     await deltas(model)
 
@@ -435,11 +442,12 @@ async def test_steps_that_are_left_are_listed_with_number_and_content() -> None:
         model.assert_exhausted()
 
     assert str(caught.value).splitlines() == [
-        "4 of 5 scripted steps were never asked for:",
+        "5 of 6 scripted steps were never asked for:",
         '  2: call pay({"eur": 5})',
         "  3: 'half' (cut)",
         "  4: raise OSError('disk')",
         "  5: an empty answer",
+        "  6: 'whole'",
     ]
 
 

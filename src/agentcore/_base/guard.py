@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 
 
 class RequestSwitch:
-    """Whether real model requests may leave; read it with `get()`."""
+    """Whether real model requests may leave.
+
+    It is used as a `ContextVar[bool]` is: `get`, `set` and `reset` speak of the current
+    context and the tasks started from it.
+    """
 
     __slots__ = ("_here", "_process")
 
@@ -26,6 +30,14 @@ class RequestSwitch:
         """True unless the process or the current context forbids it."""
         return self._process and self._here.get()
 
+    def set(self, allowed: bool, /) -> Token[bool]:
+        """Set the word of this context; it cannot allow what the process forbids."""
+        return self._here.set(allowed)
+
+    def reset(self, token: Token[bool], /) -> None:
+        """Take a `set` back."""
+        self._here.reset(token)
+
     @contextmanager
     def process(self, *, allowed: bool) -> Iterator[None]:
         """Set the word of the process: every thread and event loop sees it."""
@@ -35,17 +47,16 @@ class RequestSwitch:
         finally:
             self._process = before
 
-    @contextmanager
-    def forbidden_here(self) -> Iterator[None]:
-        """Forbid them in the current context and the tasks started from it."""
-        token = self._here.set(False)
-        try:
-            yield
-        finally:
-            self._here.reset(token)
-
 
 REAL_REQUESTS_ALLOWED = RequestSwitch()
 """The one switch of this process; allowed until somebody says otherwise."""
 
-forbid_model_requests = REAL_REQUESTS_ALLOWED.forbidden_here
+
+@contextmanager
+def forbid_model_requests() -> Iterator[None]:
+    """Refuse real model requests in the current context and tasks started from it."""
+    token = REAL_REQUESTS_ALLOWED.set(False)
+    try:
+        yield
+    finally:
+        REAL_REQUESTS_ALLOWED.reset(token)

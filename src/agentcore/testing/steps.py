@@ -210,12 +210,13 @@ def _call_deltas(index: int, part: ToolCallPart) -> Iterator[ModelDelta]:
 
 def error_of(a_step: Step, shown: int) -> BaseException:
     """The error of a step that fails once `shown` deltas are out."""
-    if a_step.cut:
+    error = a_step.raise_
+    if error is None:
         message = "the scripted stream ends without its terminal marker"
         return BrokenStream(message, in_stream=shown > 0)
-    error = a_step.raise_
-    if isinstance(error, type):
-        if issubclass(error, ProviderError):
-            return error(f"scripted {error.__name__}", in_stream=shown > 0)
-        return error(f"scripted {error.__name__}")
-    return error or AssertionError("this step does not fail")
+    if not isinstance(error, type):
+        return error
+    message = f"scripted {error.__name__}"
+    if issubclass(error, ProviderError):
+        return error(message, in_stream=shown > 0)
+    return error(message)
