@@ -33,6 +33,15 @@ class Projector(Protocol):
         ...
 
     @property
+    def count(self) -> int:
+        """How many messages there are."""
+        ...
+
+    def window(self, start: int, stop: int | None = None) -> Sequence[Message]:
+        """The messages from number `start` up to `stop`, by default to the end."""
+        ...
+
+    @property
     def digest(self) -> str:
         """Chained hash of the messages, reproducible from the journal."""
         ...

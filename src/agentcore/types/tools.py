@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from agentcore._base.frozen import frozen
 from agentcore.types.content import (
@@ -29,6 +29,8 @@ DEFAULT_TIMEOUT = 60.0
 """Seconds a tool call may take."""
 DEFAULT_OUTPUT_CAP = 50_000
 """Characters of a result the model is shown (requirements B16)."""
+OUTPUT_TOOL: Final = "final_result"
+"""The reserved tool a model gives its structured output through."""
 
 
 @frozen
@@ -143,6 +145,7 @@ class ToolResult:
 __all__ = [
     "DEFAULT_OUTPUT_CAP",
     "DEFAULT_TIMEOUT",
+    "OUTPUT_TOOL",
     "BlobRef",
     "CallStatus",
     "Effect",

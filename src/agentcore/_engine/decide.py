@@ -1,0 +1,252 @@
+"""What happens next in a run: a pure function of the state, as an ordered table.
+
+The first rule that has an opinion wins. The order is the one of run semantics 2.4: a
+cancel comes before everything, open calls before the boundary, the boundary's checks
+before the next request, and only what passed them all may finish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from agentcore._base.frozen import frozen
+from agentcore.journal.repetition import NUDGE_AT
+from agentcore.journal.state import RunState, SessionState
+from agentcore.types.runs import Stop
+
+# --- actions -----------------------------------------------------------------------------
+
+
+@frozen
+class Start:
+    """Open a run for what is pending."""
+
+
+@frozen
+class Calls:
+    """Run the calls of the last reply that have no outcome."""
+
+
+@frozen
+class Request:
+    """Ask the model; `nudge` is added to this request only."""
+
+    nudge: str = ""
+
+
+@frozen
+class Retry:
+    """The last attempt failed: wait, then ask again."""
+
+
+@frozen
+class Pause:
+    """The host wants to stop here; the run stays open."""
+
+
+@frozen
+class End:
+    """Stop the run for this reason."""
+
+    stop: Stop
+
+
+@frozen
+class Idle:
+    """Nothing can be done by this owner."""
+
+
+Action: TypeAlias = Start | Calls | Request | Retry | Pause | End | Idle
+
+START: Final = Start()
+CALLS: Final = Calls()
+REQUEST: Final = Request()
+RETRY: Final = Retry()
+PAUSE: Final = Pause()
+IDLE: Final = Idle()
+COMPLETED: Final = Stop("completed", "final")
+
+# --- what the engine knows beside the journal -----------------------------------------
+
+
+@dataclass(slots=True)
+class Facts:
+    """What the journal does not say."""
+
+    max_attempts: int
+    output_retries: int
+    wanted: str = ""
+    """The input this owner was started for; it is served whatever came before."""
+    halted: bool = False
+    """The host asked to pause."""
+    out_of_time: bool = False
+
+
+Rule: TypeAlias = Callable[[RunState, SessionState, Facts], Action | None]
+
+
+def decide(state: SessionState, facts: Facts) -> Action:
+    """The next action of the session's owner."""
+    run = state.run
+    if run is None or run.ended is not None:
+        return START if not facts.halted and _startable(state, facts) else IDLE
+    for rule in _RULES:
+        action = rule(run, state, facts)
+        if action is not None:
+            return action
+    return End(COMPLETED)
+
+
+def _startable(state: SessionState, facts: Facts) -> bool:
+    """Run semantics Q3, Q4, Q6, Q7."""
+    if not state.pending:
+        return False
+    run = state.run
+    if run is None or run.ended is None or facts.wanted in state.pending:
+        return True
+    if run.ended.stop.status == "completed":
+        return True
+    # A cancel parked what came before it: whatever still waits is new intent.
+    return run.ended.stop.status == "cancelled"
+
+
+# --- rules --------------------------------------------------------------------------------
+
+
+def _cancelled(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    cancel = run.cancel
+    if cancel is None:
+        return None
+    return End(Stop("cancelled", cancel.cause, subjects=(cancel.cancel_id,)))
+
+
+def _halted(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    if run.paused is not None:
+        return IDLE
+    return PAUSE if facts.halted else None
+
+
+def _open_calls(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    return CALLS if run.open_calls else None
+
+
+def _limits(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    if facts.out_of_time:
+        return End(Stop("budget", "wall_time"))
+    if run.exhausted:
+        return End(Stop("budget", run.exhausted))
+    call = run.fatal_call
+    if call is not None:
+        name, call_id = call.planned.name, call.planned.call_id
+        detail = f"tool {name!r} failed and is declared on_fatal='end'"
+        return End(Stop("failed", "tool", detail, (call_id,)))
+    return None
+
+
+def _first(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    return REQUEST if run.outcome is None else None
+
+
+def _failed(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    outcome = run.outcome
+    if outcome is None or outcome.status in ("ok", "length", "empty"):
+        return None
+    can_retry = outcome.retryable or outcome.status in ("aborted", "unknown")
+    if can_retry and run.attempts < facts.max_attempts:
+        return RETRY
+    reason = _FAILURES.get(outcome.error.partition(":")[0], "model")
+    return End(Stop("failed", reason, outcome.error, (outcome.req_id,)))
+
+
+_FAILURES: Final = {
+    "AuthFailed": "auth",
+    "ContextOverflow": "context",
+    "ConfigError": "config",
+    "InternalError": "internal",
+}
+
+
+def _empty(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    outcome = run.outcome
+    if outcome is None or outcome.status != "empty":
+        return None
+    if run.missing_call_rounds >= MAX_ROUNDS:
+        detail = f"{MAX_ROUNDS} replies announced a tool call and held none"
+        return End(Stop("stuck", "invalid_output", detail))
+    if run.empty_rounds >= MAX_ROUNDS:
+        detail = f"{MAX_ROUNDS} empty replies in a row"
+        return End(Stop("stuck", "empty", detail))
+    return NUDGE_CALL if run.missing_call_rounds else NUDGE_EMPTY
+
+
+MAX_ROUNDS: Final = 3
+MAX_CONTINUATIONS: Final = 3
+NUDGE_EMPTY: Final = Request("your last reply was empty; please answer")
+NUDGE_CALL: Final = Request(
+    "your last reply announced a tool call but held none; "
+    "call the tool or answer in words"
+)
+NUDGE_REPEAT: Final = Request(
+    "you made the same call several times with the same result; "
+    "use the result you have, or try something else"
+)
+NUDGE_CONTINUE: Final = Request(
+    "your reply was cut off by the length limit; continue exactly where it stopped"
+)
+NUDGE_SHORTER: Final = Request(
+    "your reply was cut off by the length limit, so its tool calls were not run; "
+    "send them again, with shorter arguments if they were long"
+)
+
+
+def _truncated(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    outcome = run.outcome
+    if outcome is None or outcome.status != "length":
+        return None
+    if run.truncated_rounds > MAX_CONTINUATIONS:
+        detail = f"{run.truncated_rounds} replies in a row hit the length limit"
+        return End(Stop("stuck", "truncated", detail))
+    return NUDGE_SHORTER if run.batch else NUDGE_CONTINUE
+
+
+def _stuck(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    if run.invalid_rounds >= MAX_ROUNDS:
+        detail = f"{MAX_ROUNDS} replies in a row held only unusable calls"
+        return End(Stop("stuck", "invalid_output", detail))
+    if run.output_rejections > facts.output_retries:
+        detail = f"the answer did not fit the output type {run.output_rejections} times"
+        return End(Stop("stuck", "invalid_output", detail))
+    verdict = run.repetition.verdict
+    if verdict is None:
+        return None
+    detail = "the same call gave the same result again and again"
+    return End(Stop("stuck", verdict, detail))
+
+
+def _unanswered(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    """Something the model has not seen, or asked for, is there."""
+    if run.final_call is None and (run.batch or run.rejected):
+        return NUDGE_REPEAT if run.repetition.equal >= NUDGE_AT else REQUEST
+    if run.placed_seq > run.head_seq or _steer_waits(state):
+        return REQUEST
+    return None
+
+
+def _steer_waits(state: SessionState) -> bool:
+    return any(item.delivery == "steer" for item in state.pending.values())
+
+
+_RULES: Final[tuple[Rule, ...]] = (
+    _cancelled,
+    _halted,
+    _open_calls,
+    _limits,
+    _first,
+    _failed,
+    _empty,
+    _truncated,
+    _stuck,
+    _unanswered,
+)

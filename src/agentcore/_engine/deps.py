@@ -1,0 +1,119 @@
+"""What a run needs from outside, put together once per agent."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+from agentcore.protocols.context import CallPreparer, Projector
+from agentcore.protocols.model import Model
+from agentcore.protocols.policy import BudgetPolicy, PermissionPolicy
+from agentcore.protocols.runtime import Clock, IdSource
+from agentcore.protocols.sink import EventSink
+from agentcore.protocols.tools import ToolExecutor
+from agentcore.types.actor import Actor
+from agentcore.types.json import EMPTY, JsonObject
+from agentcore.types.model import ModelResponse, OutputSchema
+from agentcore.types.options import NO_OPTIONS, Options
+from agentcore.types.policy import ApprovalRequest, Budget, Decision, Question
+from agentcore.types.tools import ToolSpec
+
+
+class RetryPolicy(Protocol):
+    """When a failed model attempt is tried again. Pure."""
+
+    max_attempts: int
+
+    def delay(self, retry_after: float | None, attempt: int) -> float | None:
+        """Seconds to wait after failed attempt `attempt`; `None`: give up."""
+        ...
+
+
+class OutputPlan(Protocol):
+    """How the final answer becomes the `output_type`."""
+
+    @property
+    def tool(self) -> ToolSpec | None:
+        """The output tool, where the answer is given through one."""
+        ...
+
+    @property
+    def schema(self) -> OutputSchema | None:
+        """The schema for the model, where it follows one natively."""
+        ...
+
+    def check(self, text: str) -> str:
+        """Why this JSON text is no valid output; empty if it is one."""
+        ...
+
+    def value(self, text: str) -> Any:
+        """The validated output."""
+        ...
+
+
+AskHandler: TypeAlias = Callable[[ApprovalRequest | Question], Awaitable[Decision]]
+Asks: TypeAlias = Literal["refuse", "pause"] | AskHandler
+CheckArguments: TypeAlias = Callable[[str, str], JsonObject]
+
+
+@dataclass(slots=True)
+class Setup:
+    """An agent's part: the same for all its runs, never changed by one."""
+
+    model: Model
+    executor: ToolExecutor
+    check_arguments: CheckArguments | None
+    """Validation by the executor, where it offers one."""
+    projector: Callable[[], Projector]
+    permissions: PermissionPolicy | None
+    budget: Callable[[Budget], BudgetPolicy]
+    retry: RetryPolicy
+    clock: Clock
+    ids: IdSource
+    instructions: str = ""
+    options: Options = NO_OPTIONS
+    limits: Budget | None = None
+    output: OutputPlan | None = None
+    output_retries: int = 3
+    asks: Asks = "refuse"
+    ask_timeout: float = 60.0
+    sinks: Sequence[EventSink] = ()
+    prepare: Sequence[CallPreparer] = ()
+    owner: str = ""
+    advertised: Any = field(default=None)
+    """The last tool list and its digest: computed once while the list stays the same."""
+
+
+@dataclass(slots=True)
+class RunSetup:
+    """One caller's part."""
+
+    deps: Any = None
+    options: Options = NO_OPTIONS
+    budget: Budget | None = None
+    timeout: float | None = None
+    tools_filter: frozenset[str] | None = None
+    asks: Asks | None = None
+    history: Literal["full", "none"] = "full"
+    actor: Actor | None = None
+    traceparent: str | None = None
+    ephemeral: bool = False
+    settings: Mapping[str, Any] = EMPTY
+
+
+class ModelFault(Exception):
+    """A model raised something that is no `ProviderError`: a defect, not an outage."""
+
+
+__all__ = [
+    "AskHandler",
+    "Asks",
+    "CheckArguments",
+    "ModelFault",
+    "ModelResponse",
+    "OutputPlan",
+    "RetryPolicy",
+    "RunSetup",
+    "Setup",
+]

@@ -1,0 +1,143 @@
+"""The one gate of a call: budget, permission, approval; once, before its intent.
+
+A denial here is enforced above every executor, so no executor can ignore it
+(settled 35).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+
+from agentcore._base.describe import error_text, type_name
+from agentcore._engine.deps import AskHandler
+from agentcore._engine.owner import Owner
+from agentcore.errors import ToolError
+from agentcore.types.content import TextPart
+from agentcore.types.policy import (
+    Answer,
+    ApprovalRequest,
+    Approve,
+    Ask,
+    Charge,
+    Decision,
+    Deny,
+    Exhausted,
+    Forbid,
+    Question,
+)
+from agentcore.types.records import ApprovalDecided, ApprovalRequested, ToolOutcome
+from agentcore.types.tools import ToolCall, ToolSpec
+
+_NOBODY: Final = "user_not_reachable: nobody is there to approve this call"
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsApproval:
+    """The call may only run after somebody said yes."""
+
+    why: str
+
+
+def judge(
+    owner: Owner, spec: ToolSpec, call: ToolCall
+) -> ToolOutcome | NeedsApproval | None:
+    """The verdict on a call: a denial, a question, or `None` for "run it"."""
+    policy = owner.setup.permissions
+    if policy is not None:
+        try:
+            verdict = policy.decide(call, spec, owner.view)
+        except Exception as error:  # noqa: BLE001 - a broken policy must not let pass
+            return denied(call.id, f"the permission policy failed: {error_text(error)}")
+        if type(verdict) is Forbid:
+            return denied(call.id, verdict.reason)
+        if type(verdict) is Ask:
+            return NeedsApproval(verdict.question)
+    if spec.approval == "ask":
+        return NeedsApproval(f"{spec.name} asks for approval")
+    return None
+
+
+def charge(owner: Owner, call: ToolCall) -> ToolOutcome | None:
+    """Reserve the call in the budget; a denial where it does not fit."""
+    if owner.budget is None:
+        return None
+    verdict = owner.budget.reserve(Charge(tool_calls=1, tool=call.name), owner.view)
+    if type(verdict) is Exhausted:
+        reason = verdict.detail or f"the limit on {verdict.limit} is reached"
+        return denied(call.id, reason, limit=verdict.limit)
+    return None
+
+
+def denied(call_id: str, reason: str, *, limit: str = "") -> ToolOutcome:
+    """The outcome of a call that was refused: it never ran."""
+    meta = {"category": "policy_denied"} | ({"limit": limit} if limit else {})
+    content = (TextPart(f"denied: {reason}"),)
+    return ToolOutcome(call_id, "denied", "none", content, "denied", meta=meta)
+
+
+async def ask_approval(
+    owner: Owner, spec: ToolSpec, call: ToolCall, args_hash: str, why: str
+) -> ToolOutcome | ToolCall:
+    """Ask now and wait; a denial, or the call as it was approved.
+
+    Both the question and the decision are journaled; the decision holds for exactly
+    these arguments, unless it brings its own.
+    """
+    asks = owner.yours.asks or owner.setup.asks
+    if isinstance(asks, str):
+        return denied(call.id, _NOBODY)
+    request = ApprovalRequest(call.id, spec.name, call.arguments, why, args_hash)
+    writer = owner.writer
+    writer.stage(ApprovalRequested(call.id, args_hash, spec.name, call.arguments, why))
+    await writer.commit()
+    decision = await _put(owner, asks, request)
+    writer.stage(ApprovalDecided(call.id, args_hash, decision, owner.yours.actor))
+    if isinstance(decision, Deny):
+        return denied(call.id, decision.reason or "the user said no")
+    if isinstance(decision, Approve) and decision.arguments is not None:
+        return ToolCall(
+            call.id, call.name, decision.arguments, call.replay, call.timeout
+        )
+    return call
+
+
+async def _put(owner: Owner, handler: AskHandler, request: ApprovalRequest) -> Decision:
+    """Run the host's handler; everything but an approval is a denial."""
+    owner.in_effect = True
+    decision: Decision | None = None
+    problem = "no answer in time"
+    with anyio.move_on_after(owner.setup.ask_timeout):
+        try:
+            decision = await handler(request)
+        except Exception as error:  # noqa: BLE001 - the host's code; silence means no
+            problem = f"the approval handler failed: {error_text(error)}"
+    owner.in_effect = False
+    if isinstance(decision, (Approve, Deny)):
+        return decision
+    if decision is not None:
+        problem = f"the approval handler returned {type_name(decision)}"
+    return Deny(problem)
+
+
+async def ask_question(owner: Owner, question: Question) -> Answer:
+    """Put a tool's question to the user.
+
+    Raises:
+        ToolError: nobody is there, or no answer came in time.
+    """
+    asks = owner.yours.asks or owner.setup.asks
+    if isinstance(asks, str):
+        raise ToolError("user_not_reachable: nobody is there to answer")
+    answer: Decision | None = None
+    with anyio.move_on_after(owner.setup.ask_timeout) as limit:
+        answer = await asks(question)
+    if limit.cancelled_caught:
+        raise ToolError("user_timeout: no answer in time", category="retryable")
+    if isinstance(answer, Answer):
+        return answer
+    if isinstance(answer, Deny):
+        raise ToolError(f"user_rejected: {answer.reason}", category="policy_denied")
+    raise ToolError(f"the question handler returned {type_name(answer)}")

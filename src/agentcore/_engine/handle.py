@@ -1,0 +1,290 @@
+"""A run as its caller holds it: entered for events, or awaited for the result.
+
+Awaiting drives the session in the caller's own task: no task, no queue, no lock per
+step. Entering starts a task that drives while the caller reads, steers or cancels;
+leaving early is the graceful stop (settled 37). Where somebody else owns the session,
+the same handle follows the journal until its input has been served (settled 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from agentcore._engine.deps import RunSetup, Setup
+from agentcore._engine.feed import Feed, Reader
+from agentcore._engine.follow import Follower
+from agentcore._engine.inbox import stage_item
+from agentcore._engine.loop import Loop
+from agentcore._engine.owner import Owner
+from agentcore._engine.results import result_of
+from agentcore._engine.session import accept_input, open_session
+from agentcore._engine.sinks import SinkPump
+from agentcore.errors import SessionBusy
+from agentcore.journal.state import RunState
+from agentcore.protocols.store import RunStore, Watch
+from agentcore.types import inbox as i
+from agentcore.types import records as r
+from agentcore.types.runs import Receipt, RunResult
+
+Lifetime = Callable[[], Any]
+"""Gives an async context manager that keeps the agent's parts open."""
+MakeInput = Callable[..., i.Input]
+
+_NOT_ENTERED: Final = "the run has not been started: use `async with agent.start(...)`"
+
+
+class RunHandle:
+    """What `ToolLoopAgent.start` and `.resume` return."""
+
+    __slots__ = (
+        "_done",
+        "_error",
+        "_feed",
+        "_follower",
+        "_group",
+        "_input",
+        "_lifetime",
+        "_loop",
+        "_make_input",
+        "_position",
+        "_private",
+        "_reader",
+        "_result",
+        "_setup",
+        "_stack",
+        "_store",
+        "_watch",
+        "_yours",
+        "session_id",
+    )
+
+    def __init__(
+        self,
+        setup: Setup,
+        yours: RunSetup,
+        store: RunStore,
+        session_id: str,
+        item: i.Input | None,
+        *,
+        lifetime: Lifetime,
+        make_input: MakeInput,
+        watch: Watch | None,
+        private: bool,
+    ) -> None:
+        self._setup = setup
+        self._yours = yours
+        self._store = store
+        self.session_id = session_id
+        """The session this run belongs to."""
+        self._input = item
+        self._lifetime = lifetime
+        self._make_input = make_input
+        self._position = 0
+        self._watch = watch
+        self._private = private
+        self._feed = Feed()
+        self._loop: Loop | None = None
+        self._follower: Follower | None = None
+        self._result: RunResult[Any] | None = None
+        self._error: BaseException | None = None
+        self._done: anyio.Event | None = None
+        self._reader: Reader | None = None
+        self._group: TaskGroup | None = None
+        self._stack: AsyncExitStack | None = None
+
+    # --- awaited: drive here and now ---------------------------------------------------
+
+    def __await__(self) -> Generator[Any, Any, RunResult[Any]]:
+        return self._drain().__await__()
+
+    async def _drain(self) -> RunResult[Any]:
+        async with self._lifetime():
+            await self._accept()
+            await self._open()
+            if self._setup.sinks and self._follower is None:
+                async with self._pumps():
+                    await self._work()
+            else:
+                await self._work()
+        return self._own_result()
+
+    # --- entered: drive beside the caller ----------------------------------------------
+
+    async def __aenter__(self) -> RunHandle:
+        """The input is durable when this returns."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._lifetime())
+            await self._accept()
+            await self._open()
+            self._done = anyio.Event()
+            self._reader = self._feed.open(self._reread)
+            if self._setup.sinks and self._follower is None:
+                await stack.enter_async_context(self._pumps())
+            self._group = await stack.enter_async_context(anyio.create_task_group())
+            self._group.start_soon(self._background)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *exc: object) -> bool | None:
+        """Wait for the session's work, or, leaving early, pause it for the host."""
+        stack, self._stack = self._stack, None
+        if stack is None:
+            raise RuntimeError(_NOT_ENTERED)
+        loop = self._loop
+        early = self._result is None or exc[0] is not None
+        if early and loop is not None and not loop.finished:
+            loop.halt()
+        if early and loop is None and self._group is not None:
+            self._group.cancel_scope.cancel()  # only reading along: nothing to settle
+        if self._reader is not None:
+            self._feed.drop(self._reader)
+        return await stack.__aexit__(*exc)
+
+    async def _background(self) -> None:
+        try:
+            await self._work()
+        except Exception as error:  # noqa: BLE001 - given to whoever waits for the run
+            self._error = error
+            if self._reader is not None:
+                self._reader.failure = error
+        finally:
+            self._feed.close()
+            if self._done is not None:
+                self._done.set()
+
+    def _pumps(self) -> SinkPump:
+        return SinkPump(self._setup.sinks, self._feed, self._reread)
+
+    # --- the run -----------------------------------------------------------------------
+
+    def __aiter__(self) -> Reader:
+        """The events up to the end of the run that served this caller's input."""
+        if self._reader is None:
+            raise RuntimeError(_NOT_ENTERED)
+        return self._reader
+
+    async def result(self) -> RunResult[Any]:
+        """Wait for the run that served this caller's input.
+
+        Raises:
+            StoreError: the journal failed under the run.
+        """
+        if self._done is None:
+            raise RuntimeError(_NOT_ENTERED)
+        await self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._own_result()
+
+    async def steer(self, message: Any, *, input_id: str | None = None) -> Receipt:
+        """Say something before the next model request. Durable on return."""
+        item = self._make_input(message, "steer", input_id)
+        return await self._store.accept(self.session_id, item)
+
+    async def follow_up(self, message: Any, *, input_id: str | None = None) -> Receipt:
+        """Say something for a run of its own after this one. Durable on return."""
+        item = self._make_input(message, "follow_up", input_id)
+        return await self._store.accept(self.session_id, item)
+
+    async def cancel(self, reason: str = "") -> Receipt:
+        """Stop the run; what had started is settled honestly."""
+        loop = self._loop
+        cancel_id = self._setup.ids.new("cancel")
+        item = i.Cancel(cancel_id, self._yours.actor)
+        if loop is not None and loop.finished:
+            return Receipt(cancel_id, 0, note="already_ended")
+        return await self._store.accept(self.session_id, item)
+
+    async def pause(self) -> None:
+        """Let the current batch end, then pause at the next boundary."""
+        if self._loop is not None:
+            self._loop.owner.facts.halted = True
+
+    # --- opening and driving -----------------------------------------------------------
+
+    async def _accept(self) -> None:
+        if self._input is not None:
+            receipt = await accept_input(self._store, self.session_id, self._input)
+            self._position = receipt.position
+
+    async def _open(self) -> None:
+        """Become the owner, or follow the one there is."""
+        item = self._input
+        try:
+            writer = await open_session(
+                self._setup, self._store, self.session_id, self._feed
+            )
+        except SessionBusy:
+            if item is None:
+                raise
+            if self._follower is None:
+                self._follower = Follower(
+                    self._setup, self._store, self.session_id, item.id
+                )
+            return
+        self._follower = None
+        if item is not None and self._position == writer.state.inbox_seen + 1:
+            stage_item(writer, self._position, item)
+        # Whatever else waits in the inbox is read before the first decision.
+        writer.inbox_version = max(self._position, writer.state.inbox_seen)
+        if item is None:
+            writer.inbox_version += 1
+        wanted = item.id if item is not None else ""
+        self._loop = Loop(
+            Owner(self._setup, self._yours, writer, wanted), self._on_stop
+        )
+        run = writer.state.open_run
+        if run is not None:
+            if run.paused is not None:
+                writer.stage(r.RunUnpaused(run.run_id, (), self._yours.actor))
+            await self._loop.reopen()
+
+    async def _work(self) -> None:
+        """Drive, or follow until the input is served; take over an ownerless session."""
+        while self._follower is not None:
+            if await self._follower.follow(self._feed):
+                self._keep(self._follower.result())
+                return
+            await self._open()
+        loop = self._loop
+        if loop is None:
+            raise RuntimeError(_NOT_ENTERED)
+        if self._watch is None or (self._private and self._group is None):
+            await loop.drive()
+        else:
+            with self._watch.on_accept(self.session_id, loop.on_accept):
+                await loop.drive()
+        run = loop.owner.state.run
+        if self._result is None and run is not None:
+            self._on_stop(run, loop.owner.writer.projector.count)
+
+    def _on_stop(self, run: RunState, count: int) -> None:
+        """A run ended or paused; keep the result if it served this caller."""
+        wanted = self._input.id if self._input is not None else ""
+        loop = self._loop
+        if loop is None or self._result is not None:
+            return
+        if wanted and wanted not in run.input_ids:
+            return
+        messages = loop.owner.writer.projector.window(0, count)
+        self._keep(result_of(run, messages, self.session_id, self._setup.output))
+
+    def _keep(self, result: RunResult[Any]) -> None:
+        self._result = result
+        if self._reader is not None:
+            self._reader.close()
+        if self._done is not None:
+            self._done.set()
+
+    def _own_result(self) -> RunResult[Any]:
+        if self._result is None:
+            raise RuntimeError("the session stopped before the input was served")
+        return self._result
+
+    def _reread(self, after: int) -> AsyncIterator[r.StoredRecord]:
+        return self._store.read(self.session_id, after)

@@ -1,0 +1,88 @@
+"""Folds what came in from outside into the journal, in inbox order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from agentcore._engine.writer import Writer
+from agentcore.types import inbox as i
+from agentcore.types import records as r
+
+
+async def fold_inbox(writer: Writer, after: int) -> int:
+    """Stage a record for every inbox item after position `after`.
+
+    Returns the inbox version this owner has now seen.
+    """
+    page = await writer.store.inbox(writer.state.session_id, after)
+    await writer.turn()
+    for position, item in page.items:
+        if position > after:
+            stage_item(writer, position, item)
+    writer.inbox_version = max(writer.inbox_version, page.version)
+    return page.version
+
+
+def stage_item(writer: Writer, position: int, item: i.InboxItem) -> None:
+    """Stage the record of one item; an item that changes nothing leaves none."""
+    fold = _FOLDS.get(type(item))
+    if fold is not None:
+        fold(writer, position, item)
+
+
+def _input(writer: Writer, position: int, item: i.Input) -> None:
+    writer.stage(
+        r.InputAccepted(
+            item.id,
+            position,
+            item.content,
+            item.delivery,
+            item.source,
+            item.actor,
+            "",
+            item.traceparent,
+            item.settings,
+        )
+    )
+
+
+def _cancel(writer: Writer, position: int, item: i.Cancel) -> None:
+    run = writer.state.open_run
+    if run is None or run.cancel is not None:
+        return
+    writer.stage(
+        r.CancelRequested(item.id, run.run_id, position, item.cause, item.actor)
+    )
+
+
+def _withdraw(writer: Writer, position: int, item: i.Withdraw) -> None:
+    state = writer.state
+    if item.input_id in state.pending or item.input_id in state.parked:
+        writer.stage(r.InputWithdrawn(item.input_id, item.id))
+
+
+def _redeliver(writer: Writer, position: int, item: i.Redeliver) -> None:
+    if item.input_id in writer.state.pending:
+        writer.stage(r.InputRedelivered(item.input_id, item.delivery, item.id))
+
+
+def _release(writer: Writer, position: int, item: i.Release) -> None:
+    parked = writer.state.parked
+    wanted = item.input_ids or tuple(parked)
+    for input_id in [name for name in parked if name in wanted]:
+        writer.stage(r.InputReleased(input_id, item.id))
+
+
+def _state(writer: Writer, position: int, item: i.StateChange) -> None:
+    writer.stage(r.StateChanged(item.key, item.value, item.actor, item.cause))
+
+
+_FOLDS: Final[dict[type, Callable[[Writer, int, Any], None]]] = {
+    i.Input: _input,
+    i.Cancel: _cancel,
+    i.Withdraw: _withdraw,
+    i.Redeliver: _redeliver,
+    i.Release: _release,
+    i.StateChange: _state,
+}

@@ -1,0 +1,313 @@
+"""The one loop: ask what is next, write the intent, do it, write the outcome.
+
+A `Loop` drives one session for as long as its owner holds it, until nothing is
+startable. Every transition goes through the writer; every effect (a model request, tool
+calls, a wait) runs inside the owner's one cancel scope, and nothing else is ever
+cancelled by it. Leaving an effect by cancellation leads out of the scope, where what
+had started is settled honestly, and back into the loop with a fresh scope.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import anyio
+
+from agentcore._engine import decide as d
+from agentcore._engine.inbox import fold_inbox, stage_item
+from agentcore._engine.model_step import ModelStep
+from agentcore._engine.outcome import interrupted
+from agentcore._engine.owner import Owner
+from agentcore._engine.settle import settle
+from agentcore._engine.tool_step import ToolStep
+from agentcore._engine.toolbox import open_toolbox
+from agentcore.errors import AgentCoreError, StoreError
+from agentcore.journal.state import RunState, SessionState
+from agentcore.types import inbox as i
+from agentcore.types import records as r
+from agentcore.types.policy import Budget
+from agentcore.types.runs import Stop
+
+OnStop = Callable[[RunState, int], None]
+"""Told of every run that ended or paused, and of how many messages there were then."""
+
+
+class Loop:
+    """Drives one session."""
+
+    __slots__ = (
+        "_inbox_seen",
+        "_model",
+        "_on_stop",
+        "_starts",
+        "_tools",
+        "finished",
+        "owner",
+    )
+
+    def __init__(self, owner: Owner, on_stop: OnStop) -> None:
+        self.owner = owner
+        self.finished = False
+        self._tools = ToolStep(owner)
+        self._model = ModelStep(owner, self._tools)
+        self._inbox_seen = owner.state.inbox_seen
+        self._starts = 0
+        self._on_stop = on_stop
+
+    # --- driving ---------------------------------------------------------------------
+
+    async def drive(self) -> None:
+        """Advance until nothing is startable, then let go of the session.
+
+        Leaving by cancellation from outside is the graceful stop: what had started is
+        settled and the run is paused for the host (settled 37).
+
+        Raises:
+            StoreError: the journal failed; nothing more was started.
+        """
+        owner = self.owner
+        try:
+            while not self.finished:
+                with anyio.CancelScope(deadline=owner.run_deadline) as owner.scope:
+                    await self._advance()
+                if not self.finished:
+                    await self._after_interruption()
+            await self._let_go()
+        except StoreError:
+            raise
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._stop_for_host()
+            raise
+
+    async def _advance(self) -> None:
+        """Take steps until done, or until an effect was interrupted."""
+        owner = self.owner
+        scope, writer = owner.scope, owner.writer
+        while not self.finished:
+            if writer.inbox_version > self._inbox_seen:
+                self._inbox_seen = await fold_inbox(writer, self._inbox_seen)
+            action = d.decide(writer.state, owner.facts)
+            await _HANDLERS[type(action)](self, action)
+            if scope.cancel_called:
+                return
+
+    async def _after_interruption(self) -> None:
+        """An effect was cut short by a cancel, the host, or a deadline."""
+        owner = self.owner
+        owner.in_effect = False
+        if anyio.current_time() >= owner.run_deadline:
+            owner.facts.out_of_time = True
+            owner.run_deadline = math.inf
+        await settle(owner, self._model, self._tools)
+
+    async def _stop_for_host(self) -> None:
+        owner = self.owner
+        owner.in_effect = False
+        owner.facts.halted = True
+        if not self.finished:
+            await self._pause(d.PAUSE)
+        await self._let_go()
+
+    async def _let_go(self) -> None:
+        self.finished = True
+        writer = self.owner.writer
+        writer.stage(r.OwnerReleased())
+        await writer.commit()
+        await writer.store.release(writer.lease)
+
+    # --- signals from other tasks ------------------------------------------------------
+
+    async def on_accept(self, version: int) -> None:
+        """Something arrived in the inbox: a cancel is journaled, then felt (W7).
+
+        Everything else waits for the next boundary.
+        """
+        if self.finished:
+            return
+        writer = self.owner.writer
+        page = await writer.store.inbox(writer.state.session_id, self._inbox_seen)
+        await writer.turn()
+        writer.inbox_version = max(writer.inbox_version, page.version)
+        if not any(type(item) is i.Cancel for _, item in page.items):
+            return
+        for position, item in page.items:
+            if position > self._inbox_seen:
+                stage_item(writer, position, item)
+        self._inbox_seen = max(self._inbox_seen, page.version)
+        await writer.commit()
+        self.owner.interrupt()
+
+    def halt(self) -> None:
+        """The host leaves: settle what runs, pause, release."""
+        self.owner.facts.halted = True
+        self.owner.interrupt()
+
+    # --- actions -----------------------------------------------------------------------
+
+    async def _start(self, action: d.Start) -> None:
+        for record in self._opening():
+            self.owner.writer.stage(record)
+        await self.open()
+
+    def _opening(self) -> tuple[r.Record, ...]:
+        """The records that open a run: it, and the inputs it starts with, placed."""
+        owner = self.owner
+        first = _inputs_to_start_with(owner.state)
+        run_id = owner.setup.ids.new("run")
+        position: Any = "follow_up" if self._starts else "start"
+        self._starts += 1
+        placed = [r.InputPlaced(input_id, run_id, position) for input_id in first]
+        return (r.RunStarted(run_id, None, owner.yours.settings, first), *placed)
+
+    async def open(self) -> None:
+        """Limits, deadline and tools for a run that starts or goes on."""
+        owner = self.owner
+        if owner.yours.history == "none":
+            owner.history_start = owner.writer.projector.count - len(
+                owner.run.input_ids
+            )
+        owner.view.restart_clock()
+        owner.facts.out_of_time = False
+        limits = (
+            owner.setup.limits if owner.yours.budget is None else owner.yours.budget
+        )
+        owner.budget = owner.setup.budget(limits) if limits is not None else None
+        owner.run_deadline = _deadline(owner.yours.timeout, limits)
+        if owner.run_deadline != math.inf:
+            owner.scope.deadline = owner.run_deadline
+        try:
+            owner.toolbox = await open_toolbox(owner.setup, owner.yours)
+        except AgentCoreError as error:
+            await self._end(d.End(Stop("failed", "config", str(error))))
+            return
+        toolbox = owner.toolbox
+        if toolbox.digest != owner.state.advertised:
+            owner.writer.stage(r.ToolsAdvertised(toolbox.digest, toolbox.specs))
+
+    async def reopen(self) -> None:
+        """An open run was found: settle what a dead owner left, then go on."""
+        owner = self.owner
+        run = owner.run
+        await self.open()
+        if run.request is not None:
+            lost = r.ModelOutcome(run.request.req_id, run.request.attempt, "unknown")
+            owner.writer.stage(lost)
+            owner.writer.stage(r.UsageRecorded(lost.req_id, None, estimated=True))
+        for call in run.batch:
+            if call.intent is not None and call.outcome is None:
+                spec = owner.toolbox.by_name.get(call.planned.name)
+                outcome = interrupted(call.planned.call_id, spec, "owner lost")
+                owner.writer.stage(outcome)
+
+    async def _calls(self, action: d.Calls) -> None:
+        await self._tools.run()
+
+    async def _request(self, action: d.Request) -> None:
+        self._place_steers()
+        await self._end_if(await self._model.run(action.nudge))
+
+    async def _retry(self, action: d.Retry) -> None:
+        self._place_steers()
+        await self._end_if(await self._model.retry())
+
+    def _place_steers(self) -> None:
+        """Every pending steer goes into the open run, first come first served."""
+        state, writer = self.owner.state, self.owner.writer
+        if not state.pending:
+            return
+        run_id = self.owner.run.run_id
+        for item in list(state.pending.values()):
+            if item.delivery == "steer":
+                writer.stage(r.InputPlaced(item.input_id, run_id, "steer"))
+
+    async def _end_if(self, stop: Stop | None) -> None:
+        if stop is not None:
+            await self._end(d.End(stop))
+
+    async def _pause(self, action: d.Pause) -> None:
+        owner = self.owner
+        await settle(owner, self._model, self._tools)
+        run = owner.state.open_run
+        if run is not None:
+            if owner.yours.ephemeral:
+                owner.writer.stage(_ended(run, Stop("cancelled", "host")))
+            elif run.paused is None:
+                owner.writer.stage(r.RunPaused(run.run_id, "host"))
+            await owner.writer.commit()
+            self._on_stop(run, owner.writer.projector.count)
+        self.finished = True
+
+    async def _idle(self, action: d.Idle) -> None:
+        self.finished = True
+
+    async def _end(self, action: d.End) -> None:
+        """Write `run.ended`; a completed run only if nobody steered meanwhile."""
+        owner = self.owner
+        run, writer, stop = owner.run, owner.writer, action.stop
+        if run.open_calls or run.request is not None:
+            await settle(owner, self._model, self._tools)
+        if stop.status == "completed":
+            await self._complete(run, stop)
+            return
+        self._park(run)
+        writer.stage(_ended(run, stop))
+        await writer.commit()
+        self._on_stop(run, writer.projector.count)
+
+    async def _complete(self, run: RunState, stop: Stop) -> None:
+        """The conditional finish; a waiting follow-up starts in the same append."""
+        owner = self.owner
+        count = owner.writer.projector.count
+        successor = bool(owner.state.pending) and not owner.facts.halted
+        starts = self._starts
+        tail: list[r.Record] = [_ended(run, stop)]
+        if successor:
+            tail += self._opening()
+        if not await owner.writer.finish(tuple(tail)):
+            self._starts = starts
+            return
+        self._on_stop(run, count)
+        if successor:
+            await self.open()
+
+    def _park(self, run: RunState) -> None:
+        """A cancel sets aside what was accepted before it (run semantics Q6)."""
+        cancel = run.cancel
+        if cancel is None:
+            return
+        for item in list(self.owner.state.pending.values()):
+            if item.position < cancel.position:
+                self.owner.writer.stage(r.InputParked(item.input_id, cancel.cancel_id))
+
+
+def _ended(run: RunState, stop: Stop) -> r.RunEnded:
+    final = run.outcome.req_id if run.outcome and stop.status == "completed" else None
+    return r.RunEnded(run.run_id, stop, run.totals.usage(), final)
+
+
+def _inputs_to_start_with(state: SessionState) -> tuple[str, ...]:
+    """All pending steers, or else exactly one follow-up (run semantics Q4)."""
+    pending = state.pending.values()
+    steers = tuple(item.input_id for item in pending if item.delivery == "steer")
+    return steers or (next(iter(state.pending)),)
+
+
+def _deadline(timeout: float | None, limits: Budget | None) -> float:
+    seconds = math.inf if timeout is None else timeout
+    if limits is not None and limits.wall_time is not None:
+        seconds = min(seconds, limits.wall_time)
+    return math.inf if seconds == math.inf else anyio.current_time() + seconds
+
+
+_HANDLERS: Final[dict[type, Callable[[Loop, Any], Awaitable[None]]]] = {
+    d.Start: Loop._start,
+    d.Calls: Loop._calls,
+    d.Request: Loop._request,
+    d.Retry: Loop._retry,
+    d.Pause: Loop._pause,
+    d.End: Loop._end,
+    d.Idle: Loop._idle,
+}

@@ -1,0 +1,335 @@
+"""One model request: intent, stream, outcome; and the wait before another attempt."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Final
+
+import anyio.lowlevel
+
+from agentcore._base.describe import error_text
+from agentcore._engine.owner import Owner
+from agentcore._engine.tool_step import ToolStep
+from agentcore.errors import BrokenStream, ProviderError
+from agentcore.journal.state import RunState
+from agentcore.types import records as r
+from agentcore.types.content import AssistantPart, TextPart, ThinkingPart, ToolCallPart
+from agentcore.types.events import RetryScheduled
+from agentcore.types.json import EMPTY
+from agentcore.types.messages import Message, host_note
+from agentcore.types.model import (
+    ModelRequest,
+    ModelResponse,
+    ResponseDone,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputReady,
+)
+from agentcore.types.options import NamedTool, Options
+from agentcore.types.policy import Charge, Exhausted
+from agentcore.types.records.model import ModelStatus
+from agentcore.types.runs import Stop
+
+_ONE_REQUEST: Final = Charge(requests=1)
+_DELTAS_PER_YIELD: Final = 64
+"""The event loop gets a turn at least this often while deltas are at hand."""
+
+
+class ModelStep:
+    """Asks the model, on behalf of one owner."""
+
+    __slots__ = (
+        "_calls",
+        "_failure",
+        "_first_options",
+        "_later_options",
+        "_nudge",
+        "_owner",
+        "_text",
+        "_thinking",
+        "_tools",
+    )
+
+    def __init__(self, owner: Owner, tools: ToolStep) -> None:
+        self._owner = owner
+        self._tools = tools
+        self._nudge = ""
+        self._failure: ProviderError | None = None
+        self._text: list[str] = []
+        self._thinking: list[str] = []
+        self._calls: list[ToolInputReady] = []
+        self._first_options = owner.yours.options.over(owner.setup.options)
+        self._later_options = _unforced(self._first_options)
+
+    async def run(self, nudge: str) -> Stop | None:
+        """One attempt. Returns why the run must stop instead, or `None`."""
+        owner = self._owner
+        if owner.budget is not None:
+            verdict = owner.budget.reserve(_ONE_REQUEST, owner.view)
+            if type(verdict) is Exhausted:
+                return Stop("budget", verdict.limit, verdict.detail)
+        self._nudge = nudge
+        request = self._intend(nudge)
+        await owner.writer.commit()
+        if not owner.may_start_effects():
+            self.settle(owner.run)
+            return None
+        try:
+            response = await self._stream(request)
+        except ProviderError as error:
+            self._failure = error
+            self._fail(request, error_text(error), error.retryable)
+        except Exception as error:
+            # Not an outage but a defect, of the model object or of a test's script.
+            self._fail(request, f"InternalError: {error_text(error)}", retryable=False)
+        else:
+            owner.in_effect = False
+            self._record(request, response)
+        owner.in_effect = False
+        return None
+
+    async def retry(self) -> Stop | None:
+        """Wait as the policy says, then make the next attempt."""
+        owner = self._owner
+        run = owner.run
+        failed = run.attempts
+        outcome = run.outcome
+        error = self._failure
+        self._failure = None
+        after = error.retry_after if error is not None else None
+        delay = owner.setup.retry.delay(after, failed)
+        if delay is None or outcome is None:
+            detail = outcome.error if outcome is not None else ""
+            return Stop("failed", "model", detail)
+        event = RetryScheduled(
+            failed, owner.facts.max_attempts, delay, outcome.error or outcome.status
+        )
+        owner.writer.feed.delta(event)
+        await owner.writer.commit()
+        if delay > 0 and owner.may_start_effects():
+            owner.in_effect = True
+            await owner.setup.clock.sleep(delay)
+            owner.in_effect = False
+        if owner.scope.cancel_called or not owner.may_start_effects():
+            return None
+        return await self.run(self._nudge)
+
+    def settle(self, run: RunState) -> None:
+        """The request in flight was stopped: keep what had arrived."""
+        intent = run.request
+        if intent is None:
+            return
+        content: list[AssistantPart] = []
+        if self._thinking:
+            content.append(ThinkingPart("".join(self._thinking)))
+        if self._text:
+            content.append(TextPart("".join(self._text)))
+        content.extend(
+            ToolCallPart(
+                call.name,
+                call.arguments,
+                self._owner.setup.ids.new("call"),
+                call.provider_call_id,
+            )
+            for call in self._calls
+        )
+        self._forget_stream()
+        self._stage_outcome(
+            r.ModelOutcome(intent.req_id, intent.attempt, "aborted", tuple(content))
+        )
+        self._tools.plan_not_started(intent.req_id, tuple(content))
+
+    # --- before ------------------------------------------------------------------------
+
+    def _intend(self, nudge: str) -> ModelRequest:
+        owner = self._owner
+        run, writer, setup = owner.run, owner.writer, owner.setup
+        last = run.outcome
+        attempt = run.attempts + 1
+        if attempt > 1 and last is not None:
+            req_id = last.req_id
+        else:
+            req_id = setup.ids.new("req")
+        first = run.totals.requests == 0
+        messages: Sequence[Message] = writer.projector.window(owner.history_start)
+        if nudge:
+            messages = [*messages, host_note(nudge)]
+        toolbox = owner.toolbox
+        request = ModelRequest(
+            messages,
+            setup.instructions,
+            toolbox.specs,
+            self._first_options if first else self._later_options,
+            setup.output.schema if setup.output is not None else None,
+            owner.state.session_id,
+            req_id,
+            attempt,
+        )
+        # The reservation has the request's own id: one of each, never apart.
+        writer.stage(r.UsageReserved(req_id, _ONE_REQUEST))
+        writer.stage(
+            r.ModelIntent(
+                req_id,
+                attempt,
+                owner.state.seq,
+                writer.projector.digest,
+                setup.model.id,
+                "main",
+                EMPTY,
+                {"nudge": nudge} if nudge else None,
+                toolbox.digest,
+                req_id,
+            )
+        )
+        return request
+
+    # --- during ------------------------------------------------------------------------
+
+    async def _stream(self, request: ModelRequest) -> ModelResponse:
+        owner = self._owner
+        feed = owner.writer.feed
+        self._forget_stream()
+        text = self._text
+        response: ModelResponse | None = None
+        seen = 0
+        owner.in_effect = True
+        async with owner.setup.model.stream(request) as deltas:
+            async for delta in deltas:
+                kind = type(delta)
+                if kind is TextDelta:
+                    text.append(delta.text)  # type: ignore[union-attr]  # by kind
+                elif kind is ResponseDone:
+                    response = delta.response  # type: ignore[union-attr]  # by kind
+                    continue
+                else:
+                    self._note(delta)
+                for reader in feed.readers:
+                    reader.delta(delta)  # type: ignore[arg-type]  # not ResponseDone
+                seen += 1
+                if not seen % _DELTAS_PER_YIELD:
+                    await anyio.lowlevel.checkpoint()
+        if response is None:
+            raise BrokenStream(
+                f"{owner.setup.model.id}: the stream ended without its response",
+                in_stream=seen > 0,
+            )
+        return response
+
+    def _note(self, delta: Any) -> None:
+        kind = type(delta)
+        if kind is ThinkingDelta:
+            self._thinking.append(delta.text)
+        elif kind is ToolInputReady:
+            self._calls.append(delta)
+
+    def _forget_stream(self) -> None:
+        self._text = []
+        self._thinking = []
+        self._calls = []
+
+    # --- after -------------------------------------------------------------------------
+
+    def _fail(self, request: ModelRequest, error: str, retryable: bool) -> None:
+        text = "".join(self._text)
+        content = (TextPart(text),) if text else ()
+        self._forget_stream()
+        self._stage_outcome(
+            r.ModelOutcome(
+                request.request_id,
+                request.attempt,
+                "error",
+                content,
+                error=error,
+                retryable=retryable,
+            )
+        )
+
+    def _record(self, request: ModelRequest, response: ModelResponse) -> None:
+        """Outcome, usage, planned calls and the first intents: one append (W4)."""
+        owner = self._owner
+        self._forget_stream()
+        content, calls = self._with_ids(response.content)
+        status, error = _status(response, bool(calls))
+        req_id = request.request_id
+        outcome = r.ModelOutcome(
+            req_id,
+            request.attempt,
+            status,
+            content,
+            response.finish,
+            response.usage,
+            response.model,
+            error,
+            False,
+            response.request_id,
+        )
+        self._stage_outcome(outcome)
+        if calls and status in ("ok", "length"):
+            self._tools.plan(req_id, calls, truncated=status == "length")
+        elif status == "ok":
+            self._check_output(req_id, response)
+
+    def _stage_outcome(self, outcome: r.ModelOutcome) -> None:
+        writer = self._owner.writer
+        writer.stage(outcome)
+        writer.stage(
+            r.UsageRecorded(outcome.req_id, outcome.usage, outcome.usage is None)
+        )
+
+    def _with_ids(
+        self, content: tuple[AssistantPart, ...]
+    ) -> tuple[tuple[AssistantPart, ...], list[ToolCallPart]]:
+        """The content with a host id on every call; and the calls."""
+        calls: list[ToolCallPart] = []
+        parts: list[AssistantPart] = []
+        new_id = self._owner.setup.ids.new
+        for part in content:
+            if type(part) is ToolCallPart:
+                part = ToolCallPart(  # noqa: PLW2901 - the same call, now with its id
+                    part.name, part.arguments, new_id("call"), part.provider_call_id
+                )
+                calls.append(part)
+            parts.append(part)
+        return (tuple(parts) if calls else content), calls
+
+    def _check_output(self, req_id: str, response: ModelResponse) -> None:
+        """A text answer where an `output_type` is wanted."""
+        output = self._owner.setup.output
+        if output is None:
+            return
+        if output.tool is not None:
+            errors = f"answer by calling the tool {output.tool.name!r}"
+        else:
+            errors = output.check(response.text)
+        if errors:
+            rounds = self._owner.run.output_rejections + 1
+            self._owner.writer.stage(r.OutputRejected(req_id, errors, rounds))
+
+
+def _status(response: ModelResponse, has_calls: bool) -> tuple[ModelStatus, str]:
+    finish = response.finish
+    if has_calls:
+        return ("length" if finish == "length" else "ok"), ""
+    if finish == "tool_calls":
+        return "empty", "the reply announced a tool call and held none"
+    for part in response.content:
+        if type(part) is ThinkingPart:
+            continue
+        if type(part) is not TextPart or not _is_blank(part.text):
+            return ("length" if finish == "length" else "ok"), ""
+    if finish == "content_filter":
+        return "error", "ContentFiltered: the vendor withheld the reply"
+    return "empty", ""
+
+
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace()
+
+
+def _unforced(options: Options) -> Options:
+    """A forced tool choice holds for a run's first request only (settled 45)."""
+    choice = options.tool_choice
+    if choice != "required" and not isinstance(choice, NamedTool):
+        return options
+    return dataclasses.replace(options, tool_choice="auto")

@@ -1,0 +1,162 @@
+"""The one table from what a tool did to what the journal says of it.
+
+It holds for every tool of every executor alike: an exception is not "no effect", a
+refusal is never a failure of the tool, and a long result is shortened for the model but
+kept whole (run semantics 2.12).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agentcore._base.describe import error_text, type_name
+from agentcore.errors import (
+    InvalidArguments,
+    NotFound,
+    TimedOut,
+    ToolError,
+    Unavailable,
+)
+from agentcore.journal.state import CallState
+from agentcore.protocols.store import RunStore
+from agentcore.types.content import BlobRef, Effect, ResultPart, TextPart
+from agentcore.types.json import EMPTY
+from agentcore.types.records import ToolOutcome
+from agentcore.types.tools import ToolFailure, ToolResult, ToolSpec
+
+_HEAD_SHARE: Final = 0.75
+"""Share of a shortened result that shows its beginning."""
+_NO_EFFECT_STATUSES: Final = frozenset(
+    {"denied", "invalid_args", "unavailable", "duplicate", "not_started"}
+)
+
+
+def result_of_error(error: Exception, spec: ToolSpec) -> ToolResult:
+    """What an exception out of an executor means."""
+    if isinstance(error, InvalidArguments):
+        return ToolResult.failed(str(error), status="invalid_args", effect="none")
+    if isinstance(error, (NotFound, Unavailable)):
+        return ToolResult.failed(
+            str(error),
+            status="unavailable",
+            category=error.category,
+            effect="none",
+            cause=type(error).__name__,
+        )
+    if isinstance(error, TimedOut):
+        return timed_out(spec, str(error))
+    if isinstance(error, ToolError):
+        return ToolResult.failed(
+            str(error),
+            category=error.category,
+            effect=error.effect,
+            cause=type(error).__name__,
+        )
+    return ToolResult.failed(error_text(error), cause=type(error).__name__)
+
+
+def timed_out(spec: ToolSpec, detail: str = "") -> ToolResult:
+    """A call that was stopped at its deadline."""
+    message = detail or f"{spec.name} did not finish within {spec.timeout:g} s"
+    if spec.effects == "none":
+        return ToolResult.failed(message, effect="none", cause="TimedOut")
+    return ToolResult.failed(
+        message, status="unknown", effect="unknown", cause="TimedOut"
+    )
+
+
+def not_a_result(spec: ToolSpec, value: object) -> ToolResult:
+    """An executor returned something else than a `ToolResult`."""
+    return ToolResult.failed(
+        f"the executor of {spec.name} returned {type_name(value)}, not a ToolResult"
+    )
+
+
+def interrupted(call_id: str, spec: ToolSpec | None, cause: str) -> ToolOutcome:
+    """A started call that a cancel or the host stopped before it returned."""
+    if spec is not None and spec.effects == "none":
+        return ToolOutcome(
+            call_id,
+            "cancelled",
+            "none",
+            (TextPart("stopped before it finished"),),
+            cause,
+        )
+    return ToolOutcome(
+        call_id,
+        "unknown",
+        "unknown",
+        (TextPart("stopped while it was running"),),
+        cause,
+    )
+
+
+def not_started(call_id: str, cause: str) -> ToolOutcome:
+    """A planned call that will not be run."""
+    return ToolOutcome(
+        call_id, "not_started", "none", (TextPart("not executed: run stopped"),), cause
+    )
+
+
+async def outcome_of(
+    call: CallState, spec: ToolSpec, result: ToolResult, store: RunStore
+) -> ToolOutcome:
+    """The record of a call that came back."""
+    content = result.content
+    full: BlobRef | None = None
+    if _length(content) > spec.output_cap:
+        content, full = await _shorten(content, spec.output_cap, store)
+    error = result.error
+    return ToolOutcome(
+        call.planned.call_id,
+        result.status,
+        _effect(result, spec),
+        content,
+        "" if error is None else error.cause or "",
+        full,
+        result.structured,
+        _meta(result, spec, error),
+    )
+
+
+def _effect(result: ToolResult, spec: ToolSpec) -> Effect:
+    if result.effect is not None:
+        return result.effect
+    if spec.effects == "none" or result.status in _NO_EFFECT_STATUSES:
+        return "none"
+    return "done" if result.status == "ok" else "unknown"
+
+
+def _meta(result: ToolResult, spec: ToolSpec, error: ToolFailure | None) -> Any:
+    if error is None and not spec.polling and result.cost_usd is None:
+        return result.meta
+    meta = dict(result.meta)
+    if spec.polling:
+        meta["polling"] = True
+    if result.cost_usd is not None:
+        meta["cost_usd"] = result.cost_usd
+    if error is not None:
+        meta["category"] = error.category
+        if error.category == "fatal" and spec.on_fatal == "end":
+            meta["on_fatal"] = "end"
+    return meta or EMPTY
+
+
+def _length(content: tuple[ResultPart, ...]) -> int:
+    if len(content) == 1 and type(content[0]) is TextPart:
+        return len(content[0].text)
+    return sum(len(part.text) for part in content if type(part) is TextPart)
+
+
+async def _shorten(
+    content: tuple[ResultPart, ...], cap: int, store: RunStore
+) -> tuple[tuple[ResultPart, ...], BlobRef]:
+    """Head and tail of the text with a marker between; the whole goes to the store."""
+    text = "\n".join(part.text for part in content if type(part) is TextPart)
+    ref = await store.put_blob(text.encode(), media_type="text/plain; charset=utf-8")
+    head = int(cap * _HEAD_SHARE)
+    tail = cap - head
+    marker = f"\n[… {len(text) - cap} of {len(text)} characters left out …]\n"
+    shown = TextPart(text[:head] + marker + text[len(text) - tail :])
+    others = tuple(part for part in content if type(part) is not TextPart)
+    return (shown, *others), ref

@@ -1,0 +1,81 @@
+"""What the steps of one owner share: its journal, its tools, its signals."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import anyio
+
+from agentcore._engine.decide import Facts
+from agentcore._engine.deps import RunSetup, Setup
+from agentcore._engine.toolbox import Toolbox
+from agentcore._engine.view import LiveView
+from agentcore._engine.writer import Writer
+from agentcore.journal.state import RunState, SessionState
+from agentcore.protocols.policy import BudgetPolicy
+from agentcore.types.options import NO_OPTIONS, Options
+
+_NO_TOOLS: Final = Toolbox((), {}, "")
+
+
+class Owner:
+    """The owner of one session while it holds the lease.
+
+    `scope` is the one cancel scope effects run in. It is cancelled only while
+    `in_effect` is true; between effects a signal is a flag in `facts` or the journal.
+    """
+
+    __slots__ = (
+        "budget",
+        "facts",
+        "history_start",
+        "in_effect",
+        "options",
+        "run_deadline",
+        "scope",
+        "setup",
+        "toolbox",
+        "view",
+        "writer",
+        "yours",
+    )
+
+    def __init__(
+        self, setup: Setup, yours: RunSetup, writer: Writer, wanted: str
+    ) -> None:
+        self.setup = setup
+        self.yours = yours
+        self.writer = writer
+        self.facts = Facts(setup.retry.max_attempts, setup.output_retries, wanted)
+        self.view = LiveView(writer.state, writer.projector, setup.clock)
+        self.scope = anyio.CancelScope()
+        self.in_effect = False
+        self.run_deadline = math.inf
+        """When the run is out of time, on the event loop's clock."""
+        self.history_start = 0
+        self.toolbox = _NO_TOOLS
+        self.budget: BudgetPolicy | None = None
+        self.options: Options = NO_OPTIONS
+
+    @property
+    def state(self) -> SessionState:
+        """The fold of the journal."""
+        return self.writer.state
+
+    @property
+    def run(self) -> RunState:
+        """The open run."""
+        run = self.writer.state.run
+        if run is None:
+            raise RuntimeError("no run has been started")
+        return run
+
+    def may_start_effects(self) -> bool:
+        """Admission is open: nobody cancelled, and the host is still here."""
+        return self.run.cancel is None and not self.facts.halted
+
+    def interrupt(self) -> None:
+        """Cut the effect in flight short; between effects the flags are enough."""
+        if self.in_effect:
+            self.scope.cancel()

@@ -1,0 +1,101 @@
+"""Run results: folds of the journal, the same wherever they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic_core import from_json
+
+from agentcore._engine.deps import OutputPlan
+from agentcore.journal.state import CallState, RunState
+from agentcore.types.content import join_text
+from agentcore.types.json import EMPTY, JsonObject
+from agentcore.types.messages import AssistantMessage, Message
+from agentcore.types.policy import ApprovalRequest, Pending
+from agentcore.types.runs import CallSummary, RunResult, Stop
+
+
+def result_of(
+    run: RunState,
+    messages: Sequence[Message],
+    session_id: str,
+    output: OutputPlan | None,
+) -> RunResult[Any]:
+    """The result of a run that ended or paused."""
+    stop = _stop(run)
+    return RunResult(
+        output=_output(run, messages, output) if stop.status == "completed" else None,
+        stop=stop,
+        usage=run.totals.usage(),
+        messages=messages,
+        tool_calls=tuple(
+            _summary(call)
+            for call in run.calls.values()
+            if call is not run.final_call and call.outcome is not None
+        ),
+        session_id=session_id,
+        run_id=run.run_id,
+        pending=_pending(run),
+        verification=run.ended.verification if run.ended else "not_applicable",
+    )
+
+
+def _stop(run: RunState) -> Stop:
+    if run.ended is not None:
+        return run.ended.stop
+    if run.paused is not None:
+        paused = run.paused
+        return Stop("paused", paused.reason, paused.detail, paused.subjects)
+    return Stop("paused", "host", "the run is open; nobody drives it")
+
+
+def _output(
+    run: RunState, messages: Sequence[Message], output: OutputPlan | None
+) -> Any:
+    if output is None:
+        return _last_text(messages)
+    if run.final_call is not None:
+        return output.value(run.final_call.arguments)
+    return output.value(_last_text(messages))
+
+
+def _last_text(messages: Sequence[Message]) -> str:
+    """The final answer: the last reply, joined with what it continued."""
+    last = messages[-1] if messages else None
+    return join_text(last.content, "") if type(last) is AssistantMessage else ""
+
+
+def _summary(call: CallState) -> CallSummary:
+    planned, outcome = call.planned, call.outcome
+    if outcome is None:
+        raise ValueError(f"call {planned.call_id} has no outcome")
+    changed = call.intent.arguments if call.intent is not None else None
+    return CallSummary(
+        planned.call_id,
+        planned.name,
+        changed if changed is not None else _arguments(call.arguments),
+        outcome.status,
+        outcome.effect,
+        outcome.content,
+        outcome.meta,
+    )
+
+
+def _arguments(text: str) -> JsonObject:
+    try:
+        value = from_json(text or "{}")
+    except ValueError:
+        return EMPTY
+    return value if isinstance(value, dict) else EMPTY
+
+
+def _pending(run: RunState) -> tuple[Pending, ...]:
+    if run.paused is None:
+        return ()
+    waiting: list[Pending] = [
+        ApprovalRequest(a.call_id, a.tool, a.arguments, a.why, a.args_hash)
+        for a in run.approvals.values()
+    ]
+    waiting += [asked.question for asked in run.questions.values()]
+    return tuple(waiting)

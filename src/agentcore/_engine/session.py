@@ -1,0 +1,53 @@
+"""Opens a session for one owner: lease, fold, projection, the owner's own record."""
+
+from __future__ import annotations
+
+from agentcore._engine.deps import Setup
+from agentcore._engine.feed import Feed
+from agentcore._engine.writer import Writer
+from agentcore.errors import SessionExists, SessionNotFound
+from agentcore.journal.apply import apply
+from agentcore.journal.state import SessionState
+from agentcore.protocols.store import RunStore
+from agentcore.types import inbox as i
+from agentcore.types import records as r
+from agentcore.types.runs import Receipt, SessionHeader
+
+
+async def accept_input(store: RunStore, session_id: str, item: i.Input) -> Receipt:
+    """Take an input in durably; the first input of a session creates it."""
+    try:
+        return await store.accept(session_id, item)
+    except SessionNotFound:
+        pass
+    try:
+        await store.create(SessionHeader(session_id))
+    except SessionExists:
+        pass  # somebody created it in between, which is just as good
+    return await store.accept(session_id, item)
+
+
+async def open_session(
+    setup: Setup, store: RunStore, session_id: str, feed: Feed
+) -> Writer:
+    """Become the owner and fold the journal.
+
+    Raises:
+        SessionBusy: another owner holds the session.
+        CorruptRecord: the journal is damaged; nothing was written.
+    """
+    lease = await store.acquire(session_id, setup.owner)
+    try:
+        state = SessionState(session_id)
+        projector = setup.projector()
+        async for stored in store.read(session_id):
+            apply(state, stored.record)
+            projector.add(stored.record, stored.seq)
+    except BaseException:
+        await store.release(lease)
+        raise
+    state.epoch = lease.epoch
+    writer = Writer(store, lease, state, projector, feed)
+    reason = "takeover" if state.owned or lease.took_over else "fresh"
+    writer.stage(r.OwnerAcquired(setup.owner, reason))
+    return writer

@@ -1,0 +1,409 @@
+"""The calls of one reply: planned, gated, started in source order, settled.
+
+Neighbouring calls of tools declared `parallel` form a segment and run beside each
+other; every other call is a segment of its own, so it overlaps nothing. The intents of
+a segment share an append with the last outcome before them. Outcomes are journaled as
+calls come back and projected in source order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import anyio
+from pydantic_core import from_json
+
+from agentcore._base.canonical import json_digest
+from agentcore._engine.gate import (
+    NeedsApproval,
+    ask_approval,
+    ask_question,
+    charge,
+    judge,
+)
+from agentcore._engine.outcome import (
+    not_a_result,
+    not_started,
+    outcome_of,
+    result_of_error,
+    timed_out,
+)
+from agentcore._engine.owner import Owner
+from agentcore.errors import InvalidArguments, NotFound
+from agentcore.journal.state import CallState
+from agentcore.types import records as r
+from agentcore.types.content import BlobRef, CallStatus, TextPart, ToolCallPart
+from agentcore.types.context import ToolContext
+from agentcore.types.events import ToolProgress
+from agentcore.types.json import JsonObject
+from agentcore.types.policy import Answer, Question
+from agentcore.types.tools import OUTPUT_TOOL, ToolCall, ToolResult, ToolSpec
+
+_TRUNCATED: Final = "truncated: the reply was cut off by the length limit; not executed"
+_LISTED_NAMES: Final = 30
+"""Tool names shown to a model that asked for one there is not."""
+
+
+class _Ready:
+    """A usable call: parsed, checked, not yet started."""
+
+    __slots__ = ("args_hash", "call", "spec", "state")
+
+    def __init__(
+        self, call: ToolCall, spec: ToolSpec, args_hash: str, state: CallState
+    ) -> None:
+        self.call = call
+        self.spec = spec
+        self.args_hash = args_hash
+        self.state = state
+
+
+class ToolStep:
+    """Runs tool calls, on behalf of one owner."""
+
+    __slots__ = ("_finished", "_owner", "_queue", "_segment", "_wake")
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._queue: list[_Ready] = []
+        """Usable calls that have no intent, in source order."""
+        self._segment: list[_Ready] = []
+        """Calls whose intent is staged and whose outcome is not."""
+        self._finished: list[tuple[_Ready, ToolResult]] = []
+        """Came back and not yet staged."""
+        self._wake: anyio.Event | None = None
+
+    # --- planning ----------------------------------------------------------------------
+
+    def plan(self, req_id: str, calls: list[ToolCallPart], *, truncated: bool) -> None:
+        """Stage every call of a reply, the outcomes of the unusable ones, and the
+        intents of the first segment if it needs no question (write order W4).
+        """
+        self._queue = []
+        self._segment = []
+        seen: set[str] = set()
+        for index, part in enumerate(calls):
+            self._plan_one(req_id, index, part, truncated, seen)
+        self._open_segment()
+
+    def plan_not_started(self, req_id: str, content: tuple[Any, ...]) -> None:
+        """Complete calls of a reply that was stopped: on record, never run."""
+        writer = self._owner.writer
+        calls = [part for part in content if type(part) is ToolCallPart]
+        for index, part in enumerate(calls):
+            writer.stage(_planned(part, req_id, index, "", ""))
+            writer.stage(not_started(part.call_id, "stream stopped"))
+
+    def _plan_one(
+        self,
+        req_id: str,
+        index: int,
+        part: ToolCallPart,
+        truncated: bool,
+        seen: set[str],
+    ) -> None:
+        writer = self._owner.writer
+        duplicate = part.provider_call_id in seen
+        if part.provider_call_id:
+            seen.add(part.provider_call_id)
+        if truncated:
+            writer.stage(_planned(part, req_id, index, "", ""))
+            self._refuse(part, "invalid_args", _TRUNCATED)
+            return
+        if part.name == OUTPUT_TOOL and self._owner.setup.output is not None:
+            self._plan_output(req_id, index, part)
+            return
+        spec = self._owner.toolbox.by_name.get(part.name)
+        if spec is None:
+            writer.stage(_planned(part, req_id, index, "", ""))
+            self._refuse(part, "unavailable", self._no_such_tool(part.name))
+            return
+        try:
+            arguments = self._parse(part)
+        except InvalidArguments as error:
+            writer.stage(_planned(part, req_id, index, "", str(error)))
+            self._refuse(part, "invalid_args", str(error))
+            return
+        args_hash = json_digest(arguments)
+        writer.stage(_planned(part, req_id, index, args_hash, ""))
+        if duplicate:
+            message = "this call id appeared before in the same reply; not executed"
+            self._refuse(part, "duplicate", message)
+            return
+        call = ToolCall(part.call_id, part.name, arguments, spec.replay, spec.timeout)
+        state = self._owner.run.calls[part.call_id]
+        self._queue.append(_Ready(call, spec, args_hash, state))
+
+    def _parse(self, part: ToolCallPart) -> JsonObject:
+        text = part.arguments or "{}"  # vendors send nothing for "no arguments"
+        check = self._owner.setup.check_arguments
+        if check is not None:
+            try:
+                return check(part.name, text)
+            except NotFound:
+                pass  # another executor's tool: it checks for itself
+        try:
+            value = from_json(text)
+        except ValueError as error:
+            raise InvalidArguments(
+                f"the arguments are no valid JSON: {error}"
+            ) from None
+        if not isinstance(value, dict):
+            raise InvalidArguments("the arguments must be a JSON object")
+        return value
+
+    def _plan_output(self, req_id: str, index: int, part: ToolCallPart) -> None:
+        """A call of the output tool: it is the final content, not an effect."""
+        owner, writer = self._owner, self._owner.writer
+        output = owner.setup.output
+        errors = output.check(part.arguments) if output is not None else ""
+        writer.stage(_planned(part, req_id, index, "", errors))
+        if errors:
+            writer.stage(
+                r.OutputRejected(req_id, errors, owner.run.output_rejections + 1)
+            )
+            self._refuse(part, "invalid_args", errors)
+        elif owner.run.final_call is not None:
+            self._refuse(part, "duplicate", "a final answer was given before")
+        else:
+            content = (TextPart("accepted"),)
+            writer.stage(r.ToolOutcome(part.call_id, "ok", "none", content))
+
+    def _refuse(self, part: ToolCallPart, status: CallStatus, message: str) -> None:
+        content = (TextPart(message),)
+        self._owner.writer.stage(
+            r.ToolOutcome(part.call_id, status, "none", content, status)
+        )
+
+    def _no_such_tool(self, name: str) -> str:
+        names = sorted(self._owner.toolbox.by_name)
+        shown = ", ".join(names[:_LISTED_NAMES]) or "none"
+        return f"there is no tool named {name!r}; the tools are: {shown}"
+
+    # --- starting ----------------------------------------------------------------------
+
+    def _open_segment(self) -> None:
+        """Stage the intents of the next calls that may start together.
+
+        Stops before a call that needs a question: that takes time, so what is staged by
+        then is committed first.
+        """
+        queue = self._queue
+        while queue:
+            ready = queue[0]
+            if self._segment and not (
+                ready.spec.parallel and self._segment[-1].spec.parallel
+            ):
+                return
+            verdict = judge(self._owner, ready.spec, ready.call)
+            if isinstance(verdict, NeedsApproval):
+                return
+            del queue[0]
+            self._admit(ready, verdict)
+
+    def _admit(self, ready: _Ready, refusal: r.ToolOutcome | None) -> None:
+        refusal = refusal or charge(self._owner, ready.call)
+        if refusal is not None:
+            self._owner.writer.stage(refusal)
+            return
+        spec, call = ready.spec, ready.call
+        changed = call.arguments if ready.args_hash == "" else None
+        self._owner.writer.stage(
+            r.ToolIntent(
+                call.id,
+                call.name,
+                ready.args_hash or json_digest(call.arguments),
+                spec.effects,
+                spec.replay,
+                changed,
+                spec.version,
+            )
+        )
+        self._segment.append(ready)
+
+    async def _ask_first(self) -> None:
+        """The next call needs somebody's yes."""
+        ready = self._queue[0]
+        verdict = judge(self._owner, ready.spec, ready.call)
+        why = verdict.why if isinstance(verdict, NeedsApproval) else ""
+        answer = await ask_approval(
+            self._owner, ready.spec, ready.call, ready.args_hash, why
+        )
+        del self._queue[0]
+        if isinstance(answer, r.ToolOutcome):
+            self._owner.writer.stage(answer)
+            return
+        if answer is not ready.call:
+            ready.call = answer
+            ready.args_hash = ""
+        self._admit(ready, None)
+
+    # --- running -----------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Run the next segment of the batch to its outcomes."""
+        owner = self._owner
+        if not self._segment:
+            if not self._queue:
+                self._requeue()
+            self._open_segment()
+            if not self._segment and self._queue:
+                await self._ask_first()
+        await owner.writer.commit()
+        if not self._segment or not owner.may_start_effects():
+            return
+        if len(self._segment) == 1:
+            await self._run_single(self._segment[0])
+        else:
+            await self._run_together(self._segment)
+
+    def _requeue(self) -> None:
+        """After a resume: the open calls of the journal are not in the queue yet."""
+        owner = self._owner
+        for state in owner.run.batch:
+            if state.outcome is not None:
+                continue
+            planned = state.planned
+            spec = owner.toolbox.by_name.get(planned.name)
+            part = ToolCallPart(planned.name, state.arguments, planned.call_id)
+            if spec is None:
+                self._refuse(part, "unavailable", self._no_such_tool(planned.name))
+                continue
+            try:
+                arguments = self._parse(part)
+            except InvalidArguments as error:
+                self._refuse(part, "invalid_args", str(error))
+                continue
+            call = ToolCall(
+                planned.call_id, planned.name, arguments, spec.replay, spec.timeout
+            )
+            self._queue.append(_Ready(call, spec, planned.args_hash, state))
+
+    async def _run_single(self, ready: _Ready) -> None:
+        owner = self._owner
+        scope = owner.scope
+        owner.in_effect = True
+        scope.deadline = min(
+            anyio.current_time() + ready.spec.timeout, owner.run_deadline
+        )
+        self._finished.append((ready, await self._execute(ready)))
+        owner.in_effect = False
+        if scope.cancel_called:
+            return  # cut short, and yet it came back: settled with its real outcome
+        scope.deadline = owner.run_deadline
+        self._segment = []
+        await self.drain()
+
+    async def _run_together(self, segment: list[_Ready]) -> None:
+        owner = self._owner
+        scope = owner.scope
+        longest = max(ready.spec.timeout for ready in segment)
+        owner.in_effect = True
+        scope.deadline = min(anyio.current_time() + longest, owner.run_deadline)
+        remaining = len(segment)
+        async with anyio.create_task_group() as group:
+            for ready in segment:
+                group.start_soon(self._run_one, ready, longest)
+            while remaining:
+                if not self._finished:
+                    self._wake = anyio.Event()
+                    await self._wake.wait()
+                with anyio.CancelScope(shield=True):
+                    remaining -= await self.drain()
+                    await owner.writer.commit()
+        owner.in_effect = False
+        if not scope.cancel_called:
+            scope.deadline = owner.run_deadline
+        self._segment = []
+
+    async def _run_one(self, ready: _Ready, longest: float) -> None:
+        """One of several calls, with its own deadline if it is shorter."""
+        if ready.spec.timeout < longest:
+            result = timed_out(ready.spec)
+            with anyio.move_on_after(ready.spec.timeout):
+                result = await self._execute(ready)
+        else:
+            result = await self._execute(ready)
+        self._finished.append((ready, result))
+        if self._wake is not None:
+            self._wake.set()
+
+    async def _execute(self, ready: _Ready) -> ToolResult:
+        """The one seam to an executor. Every exception becomes a result."""
+        owner = self._owner
+        context: ToolContext[Any] = ToolContext(
+            owner.yours.deps, ready.call, owner.view, self
+        )
+        try:
+            result = await owner.setup.executor.execute(ready.call, context)
+        except Exception as error:  # noqa: BLE001 - a tool may raise anything
+            return result_of_error(error, ready.spec)
+        if type(result) is not ToolResult:
+            return not_a_result(ready.spec, result)
+        return result
+
+    # --- ending ------------------------------------------------------------------------
+
+    async def drain(self) -> int:
+        """Stage the outcomes of everything that came back; returns how many."""
+        finished = self._finished
+        count = 0
+        while finished:
+            ready, result = finished[0]
+            store = self._owner.writer.store
+            record = await outcome_of(ready.state, ready.spec, result, store)
+            # Only now: a cancellation while a blob is stored must not lose the result.
+            del finished[0]
+            self._owner.writer.stage(record)
+            count += 1
+        return count
+
+    async def settle(self) -> None:
+        """The calls were cut short: an honest outcome for each (see `settle`)."""
+        await self.drain()
+        self._segment = []
+        self._queue = []
+
+    # --- what a running tool may do (ToolDoors) --------------------------------------------
+
+    def progress(
+        self, call_id: str, message: str, progress: float | None, total: float | None
+    ) -> None:
+        """Show progress to the host."""
+        self._owner.writer.feed.delta(ToolProgress(call_id, message, progress, total))
+
+    async def record_process(self, call_id: str, pgid: int, started: float) -> None:
+        """Journal a child's process group before it runs user code (W5)."""
+        writer = self._owner.writer
+        await writer.turn()
+        writer.stage(r.ToolCheckpoint(call_id, "", pgid, started))
+        await writer.commit()
+
+    async def save(self, data: bytes, media_type: str) -> BlobRef:
+        """Keep bytes in the run's store."""
+        return await self._owner.writer.store.put_blob(data, media_type=media_type)
+
+    async def ask(self, call_id: str, question: Question) -> Answer:
+        """Ask the user, and keep question and answer on record."""
+        writer = self._owner.writer
+        await writer.turn()
+        writer.stage(r.QuestionAsked(call_id, question))
+        await writer.commit()
+        answer = await ask_question(self._owner, question)
+        await writer.turn()
+        writer.stage(r.QuestionAnswered(call_id, answer, "", self._owner.yours.actor))
+        return answer
+
+
+def _planned(
+    part: ToolCallPart, req_id: str, index: int, args_hash: str, error: str
+) -> r.ToolPlanned:
+    return r.ToolPlanned(
+        part.call_id,
+        req_id,
+        index,
+        part.name,
+        args_hash,
+        part.provider_call_id,
+        error,
+    )

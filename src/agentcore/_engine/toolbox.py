@@ -1,0 +1,65 @@
+"""The tools a run offers: listed once, filtered, and known by digest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentcore._base.canonical import digest
+from agentcore._engine.deps import RunSetup, Setup
+from agentcore.errors import ConfigError
+from agentcore.types.codec import dump_json
+from agentcore.types.tools import OUTPUT_TOOL, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """What is advertised, in the order the executor lists it."""
+
+    specs: tuple[ToolSpec, ...]
+    by_name: dict[str, ToolSpec]
+    digest: str
+
+
+async def open_toolbox(setup: Setup, run: RunSetup) -> Toolbox:
+    """Ask the executor what it offers now.
+
+    Raises:
+        ConfigError: two tools share a name, or one has the reserved name.
+    """
+    listed = await setup.executor.list_tools()
+    known = setup.advertised
+    if run.tools_filter is None and known is not None and known[0] is listed:
+        toolbox: Toolbox = known[1]
+        return toolbox
+    toolbox = _build(setup, listed, run.tools_filter)
+    if run.tools_filter is None:
+        setup.advertised = (listed, toolbox)
+    return toolbox
+
+
+def _build(
+    setup: Setup, listed: Sequence[ToolSpec], wanted: frozenset[str] | None
+) -> Toolbox:
+    specs = [s for s in listed if wanted is None or s.name in wanted]
+    by_name: dict[str, ToolSpec] = {}
+    for spec in specs:
+        if spec.name == OUTPUT_TOOL:
+            raise ConfigError(
+                f"the tool name {OUTPUT_TOOL!r} is reserved for structured output; "
+                "rename the tool"
+            )
+        if spec.name in by_name:
+            raise ConfigError(
+                f"two tools are named {spec.name!r} (from {by_name[spec.name].source} "
+                f"and {spec.source}); rename one or give its toolset a prefix"
+            )
+        by_name[spec.name] = spec
+    output = setup.output.tool if setup.output is not None else None
+    if output is not None:
+        specs.append(output)
+    return Toolbox(tuple(specs), by_name, _digest(specs))
+
+
+def _digest(specs: Sequence[ToolSpec]) -> str:
+    return digest(b"\n".join(dump_json(spec) for spec in specs)) if specs else ""

@@ -1,0 +1,145 @@
+"""The one way into the journal: stage records, then commit them in one append.
+
+Staging folds a record into the state and the projection at once, so the next decision
+sees it; committing makes everything staged durable, and only then is it shown to
+anyone. Effects start after `commit`, never after `stage` (write order W1 to W9).
+"""
+
+from __future__ import annotations
+
+import anyio
+
+from agentcore._base.describe import error_text
+from agentcore._engine.feed import Feed
+from agentcore.errors import InboxChanged, StoreError, StoreFailed
+from agentcore.journal.apply import apply
+from agentcore.journal.state import SessionState
+from agentcore.protocols.context import Projector
+from agentcore.protocols.store import Appended, RunStore
+from agentcore.types.records import Record
+from agentcore.types.runs import Lease
+
+
+class Writer:
+    """Owns the session's journal while the lease lasts."""
+
+    __slots__ = (
+        "_busy",
+        "_inline",
+        "committed",
+        "feed",
+        "inbox_version",
+        "lease",
+        "poisoned",
+        "projector",
+        "staged",
+        "state",
+        "store",
+    )
+
+    def __init__(
+        self,
+        store: RunStore,
+        lease: Lease,
+        state: SessionState,
+        projector: Projector,
+        feed: Feed,
+    ) -> None:
+        self.store = store
+        self.lease = lease
+        self.state = state
+        self.projector = projector
+        self.feed = feed
+        self.staged: list[Record] = []
+        self.committed = state.seq
+        self.inbox_version = state.inbox_seen
+        self.poisoned: BaseException | None = None
+        # A store that never suspends needs neither a shield nor a lock.
+        self._inline = bool(getattr(store, "commits_inline", False))
+        self._busy: anyio.Event | None = None
+
+    def stage(self, record: Record) -> None:
+        """Fold a record in; it is committed with the next append."""
+        self.staged.append(record)
+        apply(self.state, record)
+        self.projector.add(record, self.state.seq)
+
+    async def commit(self) -> None:
+        """Append what is staged.
+
+        Raises:
+            StoreError: nothing more may be written or started by this owner.
+        """
+        if self.staged or self._busy is not None:
+            await self._append((), None)
+
+    async def turn(self) -> None:
+        """Wait until no append is under way, so that a second task may stage."""
+        while self._busy is not None:
+            await self._busy.wait()
+
+    async def finish(self, records: tuple[Record, ...]) -> bool:
+        """Append what is staged and `records`, unless the inbox moved meanwhile.
+
+        `records` are folded in only if they were written, which is what the return
+        value tells (the conditional finish of the run semantics).
+        """
+        return await self._append(records, self.inbox_version)
+
+    async def _append(
+        self, tail: tuple[Record, ...], expected_inbox: int | None
+    ) -> bool:
+        if self._inline:
+            return await self._append_now(tail, expected_inbox)
+        with anyio.CancelScope(shield=True):
+            while self._busy is not None:
+                await self._busy.wait()
+            if not self.staged and not tail:
+                return True
+            self._busy = anyio.Event()
+            try:
+                return await self._append_now(tail, expected_inbox)
+            finally:
+                self._busy.set()
+                self._busy = None
+
+    async def _append_now(
+        self, tail: tuple[Record, ...], expected_inbox: int | None
+    ) -> bool:
+        if self.poisoned is not None:
+            raise self.poisoned
+        staged = self.staged
+        self.staged = []
+        records = [*staged, *tail] if tail else staged
+        try:
+            done = await self.store.append(
+                self.lease,
+                records,
+                expected_seq=self.committed,
+                expected_inbox=expected_inbox,
+            )
+        except InboxChanged:
+            self.staged = [*staged, *self.staged]
+            self.inbox_version += 1  # at least; the next append tells exactly
+            return False
+        except StoreError as error:
+            self.poisoned = error
+            raise
+        except Exception as error:
+            # A store may raise what it likes; after it, nothing is certain any more.
+            self.poisoned = StoreFailed(f"the store failed: {error_text(error)}")
+            raise self.poisoned from error
+        self._committed(records, tail, done)
+        return True
+
+    def _committed(
+        self, records: list[Record], tail: tuple[Record, ...], done: Appended
+    ) -> None:
+        first = self.committed + 1
+        self.committed = done.seq
+        self.inbox_version = done.inbox_version
+        for record in tail:
+            apply(self.state, record)
+            self.projector.add(record, self.state.seq)
+        if self.feed.readers:
+            self.feed.commit(first, records)

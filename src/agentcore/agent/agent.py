@@ -1,0 +1,306 @@
+"""`ToolLoopAgent`: a model, tools and policies, put together and ready to run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, Self
+
+import anyio
+from anyio.lowlevel import current_token
+from typing_extensions import TypeVar, Unpack
+
+from agentcore._base.clock import SystemClock
+from agentcore._base.describe import type_name
+from agentcore._base.ids import RandomIds
+from agentcore._engine.deps import Asks
+from agentcore._engine.handle import RunHandle
+from agentcore.agent.doors import SessionDoors
+from agentcore.agent.options import check_asks, check_id, input_item, run_setup
+from agentcore.agent.wiring import Wiring, checked_model
+from agentcore.errors import ConfigError
+from agentcore.policies.retry import RetryPolicy
+from agentcore.protocols.agent import Prompt
+from agentcore.protocols.model import Model
+from agentcore.protocols.policy import PermissionPolicy
+from agentcore.protocols.runtime import Clock, IdSource
+from agentcore.protocols.sink import EventSink
+from agentcore.protocols.store import RunStore
+from agentcore.protocols.tools import Tool, ToolExecutor
+from agentcore.stores.memory import MemoryRunStore
+from agentcore.tools.toolset import collect_tools
+from agentcore.types.context import DepsT
+from agentcore.types.inbox import Input
+from agentcore.types.options import NO_OPTIONS, Options
+from agentcore.types.policy import Budget, Decision
+from agentcore.types.runs import RunOptions, RunResult
+
+OutputT = TypeVar("OutputT", default=str)
+
+_SYSTEM_CLOCK = SystemClock()
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
+    """An agent: it calls the model, runs the tools it asks for, and so on to an answer.
+
+    Immutable and shareable: one object serves any number of runs at once, on any event
+    loop. Everything of one run belongs to the run.
+
+    Raises:
+        ConfigError: a part has the wrong type, two tools share a name, or nobody knows
+            the model; at construction, before anything is sent or stored.
+    """
+
+    model: Model | str
+    """A model, or a name like `"openai:gpt-5-mini"`."""
+    _: dataclasses.KW_ONLY
+    name: str = "agent"
+    description: str = ""
+    """What it is good for, in a sentence another model can read."""
+    instructions: str = ""
+    """The system prompt."""
+    tools: Iterable[Any] = ()
+    """`@tool` objects, plain typed functions, toolsets."""
+    executor: ToolExecutor | None = None
+    """Runs tools elsewhere; may stand beside `tools`."""
+    store: RunStore | None = None
+    """Keeps sessions. Without one, a session lives as long as its run."""
+    deps_type: type[DepsT] | None = None
+    """Only for type checkers: what tools find in `ToolContext.deps`."""
+    output_type: Any = str
+    """Anything pydantic can validate; `str` for plain text."""
+    output_mode: Literal["tool", "native"] = "tool"
+    """How a typed answer is given: by the tool `final_result`, or as native JSON."""
+    output_retries: int = 3
+    """Times an answer that does not fit goes back to the model with the errors."""
+    options: Options = NO_OPTIONS
+    permissions: PermissionPolicy | None = None
+    """Without one, every tool the host registered may run."""
+    budget: Budget | None = None
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    asks: Asks = "refuse"
+    """Who answers questions and approvals (settled 2)."""
+    ask_timeout: float = 60.0
+    """Seconds an `asks` handler may take."""
+    sinks: Sequence[EventSink] = ()
+    clock: Clock = _SYSTEM_CLOCK
+    ids: IdSource = field(default_factory=RandomIds)
+    _model: Model = field(init=False, repr=False)
+    _tools: tuple[Tool, ...] = field(init=False, repr=False)
+    _parts: list[Wiring] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_model", checked_model(self.model))
+        object.__setattr__(self, "_tools", _checked_tools(self.tools))
+        object.__setattr__(self, "_parts", [])
+        self._check()
+
+    def _check(self) -> None:
+        for name, wanted in _TYPES.items():
+            value = getattr(self, name)
+            if not isinstance(value, wanted):
+                names = " or ".join(t.__name__ for t in wanted)
+                raise ConfigError(
+                    f"ToolLoopAgent.{name} must be {names}, not {type_name(value)}"
+                )
+        for name, methods in _PROTOCOLS.items():
+            value = getattr(self, name)
+            missing = [m for m in methods if not hasattr(value, m)]
+            if value is not None and missing:
+                raise ConfigError(
+                    f"ToolLoopAgent.{name} has no method {missing[0]!r}: "
+                    f"{type_name(value)} does not fit the protocol"
+                )
+        check_asks(self.asks)
+        if self.output_type is not str:
+            self._wiring()  # builds the output's schema, so that a bad type shows now
+
+    def with_(self, **changes: Any) -> ToolLoopAgent[DepsT, OutputT]:
+        """A copy with other settings; this agent stays as it is.
+
+        Raises:
+            ConfigError: there is no such setting, or its value does not fit.
+        """
+        known = {f.name for f in dataclasses.fields(self) if f.init}
+        unknown = sorted(changes.keys() - known)
+        if unknown:
+            raise ConfigError(
+                f"ToolLoopAgent has no setting {unknown[0]!r}; "
+                f"the settings are {', '.join(sorted(known))}"
+            )
+        return dataclasses.replace(self, **changes)
+
+    # --- running -----------------------------------------------------------------------
+
+    async def run(
+        self,
+        prompt: Prompt,
+        *,
+        session: str | None = None,
+        input_id: str | None = None,
+        **options: Unpack[RunOptions],
+    ) -> RunResult[OutputT]:
+        """Run to the end and return the result; see `start` for the arguments."""
+        return await self._handle(prompt, session, input_id, options)
+
+    def run_sync(
+        self,
+        prompt: Prompt,
+        *,
+        session: str | None = None,
+        input_id: str | None = None,
+        **options: Unpack[RunOptions],
+    ) -> RunResult[OutputT]:
+        """`run`, for callers without an event loop.
+
+        Raises:
+            ConfigError: an event loop runs in this thread; await `run` instead.
+        """
+        if _in_event_loop():
+            raise ConfigError(
+                "run_sync was called inside a running event loop; "
+                "use `await agent.run(...)`"
+            )
+        handle = self._handle(prompt, session, input_id, options)
+        return anyio.run(_await, handle)
+
+    def start(
+        self,
+        prompt: Prompt,
+        *,
+        session: str | None = None,
+        input_id: str | None = None,
+        **options: Unpack[RunOptions],
+    ) -> RunHandle:
+        """Begin a run: `async with agent.start(...) as run`, or await it.
+
+        Args:
+            prompt: What the user says: a str, parts, or a `UserMessage`.
+            session: The conversation; without one it is a new one. Needs a `store` to
+                be found again.
+            input_id: The client's idempotency key: the same id again is the same input.
+            options: Per-run options, see `RunOptions`.
+
+        Raises:
+            ConfigError: bad input; nothing was stored or sent.
+        """
+        return self._handle(prompt, session, input_id, options)
+
+    def resume(
+        self,
+        session: str,
+        *,
+        decisions: Mapping[str, Decision] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> RunHandle:
+        """Continue a paused or interrupted session, or what is pending in it.
+
+        Raises:
+            ConfigError: there is no store to find the session in, or decisions are
+                given, which no pause takes yet.
+        """
+        if self.store is None:
+            raise ConfigError("resume needs an agent with a store")
+        if decisions:
+            raise ConfigError("no pause of this version takes decisions yet")
+        return self._make_handle(
+            self.store, check_id("session", session), None, run_setup(options)
+        )
+
+    def _handle(
+        self,
+        prompt: Prompt,
+        session: str | None,
+        input_id: str | None,
+        options: RunOptions,
+    ) -> RunHandle:
+        yours = run_setup(options)
+        if input_id is None:
+            input_id = self.ids.new("input")
+        else:
+            check_id("input_id", input_id)
+        item = input_item(prompt, "follow_up", input_id, yours)
+        if session is None:
+            session = self.ids.new("session")
+        else:
+            check_id("session", session)
+        store = None if yours.ephemeral else self.store
+        return self._make_handle(store, session, item, yours)
+
+    def _make_handle(
+        self, store: RunStore | None, session: str, item: Input | None, yours: Any
+    ) -> RunHandle:
+        wiring = self._wiring()
+        private = store is None
+        kept = MemoryRunStore(clock=self.clock) if store is None else store
+
+        def make_input(prompt: Prompt, delivery: Any, input_id: str | None) -> Input:
+            return input_item(
+                prompt, delivery, input_id or self.ids.new("input"), yours
+            )
+
+        return RunHandle(
+            wiring.setup,
+            yours,
+            kept,
+            session,
+            item,
+            lifetime=wiring.lifetimes.hold,
+            make_input=make_input,
+            watch=kept if isinstance(kept, MemoryRunStore) else wiring.watch,
+            private=private,
+        )
+
+    def _wiring(self) -> Wiring:
+        if not self._parts:
+            self._parts.append(Wiring(self, self._tools, self._model))
+        return self._parts[0]
+
+    # --- lifetime ----------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Keep connections and pools open until the end of the block."""
+        await self._wiring().lifetimes.enter()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._wiring().lifetimes.leave()
+
+
+def _in_event_loop() -> bool:
+    try:
+        current_token()
+    except RuntimeError:
+        return False
+    return True
+
+
+async def _await(handle: RunHandle) -> Any:
+    return await handle
+
+
+def _checked_tools(tools: Any) -> tuple[Tool, ...]:
+    if isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
+        raise ConfigError(f"tools must be a list of tools, not {type_name(tools)}")
+    return collect_tools(tools)
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "name": (str,),
+    "description": (str,),
+    "instructions": (str,),
+    "options": (Options,),
+    "budget": (Budget, type(None)),
+    "output_retries": (int,),
+    "ask_timeout": (int, float),
+}
+_PROTOCOLS: dict[str, tuple[str, ...]] = {
+    "executor": ("list_tools", "execute", "__aenter__", "__aexit__"),
+    "store": ("create", "accept", "append", "read", "acquire", "release"),
+    "permissions": ("decide",),
+    "retry": ("delay", "max_attempts"),
+    "clock": ("now", "monotonic", "sleep"),
+    "ids": ("new",),
+}

@@ -1,0 +1,82 @@
+"""Doors to a session that need no run of one's own: submit, cancel, withdraw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentcore._engine.deps import RunSetup
+from agentcore._engine.session import accept_input
+from agentcore.agent.options import check_id, input_item
+from agentcore.errors import ConfigError
+from agentcore.protocols.agent import Prompt
+from agentcore.protocols.runtime import IdSource
+from agentcore.protocols.store import RunStore
+from agentcore.types.actor import Actor
+from agentcore.types.inbox import Cancel, Delivery, InboxItem, Release, Withdraw
+from agentcore.types.runs import Receipt
+
+
+class SessionDoors:
+    """The part of an agent that reaches sessions through the store's inbox.
+
+    Each is durable when it returns, and works from any process that shares the store,
+    whether or not it owns the session.
+    """
+
+    __slots__ = ()
+
+    store: RunStore | None
+    ids: IdSource
+
+    async def submit(
+        self,
+        prompt: Prompt,
+        *,
+        session: str,
+        delivery: Delivery = "follow_up",
+        input_id: str | None = None,
+        actor: Actor | None = None,
+    ) -> Receipt:
+        """Say something to a session without running it.
+
+        `steer` reaches the open run before its next model request; `follow_up` becomes
+        a run of its own after it.
+
+        Raises:
+            ConfigError: bad input, or the agent has no store; nothing was stored.
+            InputConflict: the id was used with other content.
+        """
+        if delivery not in ("steer", "follow_up"):
+            raise ConfigError(
+                f"delivery must be 'steer' or 'follow_up', not {delivery!r}"
+            )
+        input_id = check_id("input_id", input_id or self.ids.new("input"))
+        item = input_item(prompt, delivery, input_id, RunSetup(actor=actor))
+        return await accept_input(self._store(), check_id("session", session), item)
+
+    async def cancel(self, *, session: str, actor: Actor | None = None) -> Receipt:
+        """Ask for the open run to be stopped; what had started is settled honestly.
+
+        Raises:
+            SessionNotFound: there is no such session.
+        """
+        return await self._send(session, Cancel(self.ids.new("cancel"), actor))
+
+    async def withdraw(self, session: str, input_id: str) -> Receipt:
+        """Take back an input that has not been placed."""
+        return await self._send(session, Withdraw(self.ids.new("item"), input_id))
+
+    async def release(self, session: str, input_ids: Sequence[str] = ()) -> Receipt:
+        """Return parked inputs to the queue, in their original order."""
+        item = Release(self.ids.new("item"), tuple(input_ids))
+        return await self._send(session, item)
+
+    async def _send(self, session: str, item: InboxItem) -> Receipt:
+        return await self._store().accept(check_id("session", session), item)
+
+    def _store(self) -> RunStore:
+        if self.store is None:
+            raise ConfigError(
+                "this needs an agent with a store: ToolLoopAgent(store=…)"
+            )
+        return self.store

@@ -1,0 +1,97 @@
+"""Keeps an agent's parts open while anything needs them (settled 42).
+
+The first run on an event loop enters executor, model and store; the last one leaves
+them, or the end of `async with agent:`. Enters are shared and counted per event loop,
+so one agent serves several loops, one after another or at once.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import Any
+
+import anyio
+from anyio.lowlevel import current_token
+
+
+class _Opened:
+    __slots__ = ("failure", "ready", "stack", "users")
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.stack = AsyncExitStack()
+        self.ready = anyio.Event()
+        self.failure: BaseException | None = None
+
+
+class Lifetimes:
+    """Opens what has to be opened, once per event loop."""
+
+    __slots__ = ("_opened", "_parts")
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self._parts = tuple(part for part in parts if _needs_opening(part))
+        self._opened: dict[Any, _Opened] = {}
+
+    def hold(self) -> Hold:
+        """An async context manager: the parts are open inside."""
+        return Hold(self)
+
+    async def enter(self) -> None:
+        """Open the parts, or wait for whoever is opening them."""
+        if not self._parts:
+            return
+        token = current_token()
+        opened = self._opened.get(token)
+        if opened is not None:
+            opened.users += 1
+            await opened.ready.wait()
+            if opened.failure is not None:
+                raise opened.failure
+            return
+        opened = self._opened[token] = _Opened()
+        opened.users = 1
+        try:
+            for part in self._parts:
+                await opened.stack.enter_async_context(part)
+        except BaseException as error:
+            del self._opened[token]
+            opened.failure = error if isinstance(error, Exception) else None
+            with anyio.CancelScope(shield=True):
+                await opened.stack.aclose()
+            raise
+        finally:
+            opened.ready.set()
+
+    async def leave(self) -> None:
+        """Close the parts if nobody else uses them on this event loop."""
+        if not self._parts:
+            return
+        token = current_token()
+        opened = self._opened.get(token)
+        if opened is None:
+            return
+        opened.users -= 1
+        if not opened.users:
+            del self._opened[token]
+            with anyio.CancelScope(shield=True):
+                await opened.stack.aclose()
+
+
+class Hold:
+    """Parts are open inside this context; made anew for every use."""
+
+    __slots__ = ("_lifetimes",)
+
+    def __init__(self, lifetimes: Lifetimes) -> None:
+        self._lifetimes = lifetimes
+
+    async def __aenter__(self) -> None:
+        await self._lifetimes.enter()
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._lifetimes.leave()
+
+
+def _needs_opening(part: Any) -> bool:
+    return hasattr(part, "__aenter__") and not getattr(part, "opens_nothing", False)

@@ -1,0 +1,183 @@
+"""Checks of what a host gives to an agent or a run: clear words, before any effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from agentcore._base.describe import type_name
+from agentcore._engine.deps import RunSetup
+from agentcore.errors import ConfigError
+from agentcore.protocols.agent import Prompt
+from agentcore.types.actor import Actor
+from agentcore.types.content import (
+    AudioPart,
+    FilePart,
+    ImagePart,
+    TextPart,
+    UserPart,
+)
+from agentcore.types.inbox import Delivery, Input
+from agentcore.types.json import EMPTY
+from agentcore.types.messages import UserMessage
+from agentcore.types.options import NO_OPTIONS, Options
+from agentcore.types.policy import Budget
+from agentcore.types.runs import RunOptions
+
+_PARTS: Final = (TextPart, ImagePart, AudioPart, FilePart)
+_ASKS: Final = "asks must be 'refuse', or an async function that takes the request"
+_MAX_ID: Final = 128
+
+NO_RUN_OPTIONS: Final = RunSetup()
+
+
+def content_of(prompt: Prompt) -> tuple[UserPart, ...]:
+    """What the user said, as parts.
+
+    Raises:
+        ConfigError: it is empty, or of a type that cannot be sent.
+    """
+    if isinstance(prompt, str):
+        if not prompt or prompt.isspace():
+            raise ConfigError("the message is empty; give a text or an attachment")
+        return (TextPart(prompt),)
+    if isinstance(prompt, UserMessage):
+        return content_of(prompt.content)
+    if not isinstance(prompt, Sequence) or isinstance(prompt, (bytes, bytearray)):
+        raise ConfigError(
+            "a message is a str, a UserMessage, or a list of parts, "
+            f"not {type_name(prompt)}"
+        )
+    parts: list[UserPart] = []
+    for part in prompt:
+        if isinstance(part, str):
+            part = TextPart(part)  # noqa: PLW2901 - a str is the short form of a part
+        if not isinstance(part, _PARTS):
+            raise ConfigError(
+                f"a message holds {type_name(part)}; it may hold str, TextPart, "
+                "ImagePart, AudioPart and FilePart"
+            )
+        parts.append(part)
+    if not any(type(p) is not TextPart or p.text.strip() for p in parts):
+        raise ConfigError("the message is empty; give a text or an attachment")
+    return tuple(parts)
+
+
+def input_item(
+    prompt: Prompt, delivery: Delivery, input_id: str, yours: RunSetup
+) -> Input:
+    """The inbox item of a message."""
+    return Input(
+        input_id,
+        content_of(prompt),
+        delivery,
+        "user",
+        yours.actor,
+        yours.traceparent,
+    )
+
+
+def check_id(what: str, value: Any) -> str:
+    """An id a host gave: a short str that no store can trip over.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if not isinstance(value, str) or not value or len(value) > _MAX_ID:
+        raise ConfigError(
+            f"{what} must be a str of 1 to {_MAX_ID} characters, "
+            f"not {type_name(value)} {value!r}"
+        )
+    if any(c in value for c in "/\\\0") or value in (".", ".."):
+        raise ConfigError(f"{what} must not hold '/', '\\', NUL or be '..': {value!r}")
+    return value
+
+
+def run_setup(given: RunOptions) -> RunSetup:
+    """Per-run options, checked.
+
+    Raises:
+        ConfigError: an option there is not, or of a wrong type.
+    """
+    if not given:
+        return NO_RUN_OPTIONS
+    values = cast("Mapping[str, Any]", given)
+    unknown = values.keys() - _CHECKS.keys()
+    if unknown:
+        raise ConfigError(
+            f"unknown run option {sorted(unknown)[0]!r}; "
+            f"the options are {', '.join(sorted(_CHECKS))}"
+        )
+    for name, value in values.items():
+        check, wanted = _CHECKS[name]
+        if value is not None and not check(value):
+            raise ConfigError(f"{name} must be {wanted}, not {type_name(value)}")
+    wanted_tools = values.get("tools_filter")
+    setup = RunSetup(
+        deps=values.get("deps"),
+        options=values.get("options") or NO_OPTIONS,
+        budget=values.get("budget"),
+        timeout=values.get("timeout"),
+        tools_filter=None if wanted_tools is None else frozenset(wanted_tools),
+        asks=values.get("asks"),
+        history=values.get("history") or "full",
+        actor=values.get("actor"),
+        traceparent=values.get("traceparent"),
+        ephemeral=bool(values.get("ephemeral")),
+        settings=_settings(values),
+    )
+    check_asks(setup.asks)
+    return setup
+
+
+def _settings(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the journal keeps of the options: names and numbers only."""
+    kept: dict[str, Any] = {}
+    if values.get("timeout") is not None:
+        kept["timeout"] = values["timeout"]
+    if values.get("tools_filter") is not None:
+        kept["tools_filter"] = sorted(values["tools_filter"])
+    if values.get("history") == "none":
+        kept["history"] = "none"
+    return kept or EMPTY
+
+
+def check_asks(asks: Any) -> None:
+    """Who is asked: nobody, or a handler.
+
+    Raises:
+        ConfigError: something else, or the pause that is still to come.
+    """
+    if (
+        asks is None
+        or asks == "refuse"
+        or (callable(asks) and not isinstance(asks, str))
+    ):
+        return
+    if asks == "pause":
+        raise ConfigError(
+            "asks='pause' is not available yet; use asks='refuse' or a handler"
+        )
+    raise ConfigError(f"{_ASKS}, not {asks!r}")
+
+
+def _is_seconds(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+
+
+def _is_names(value: Any) -> bool:
+    return not isinstance(value, str) and all(isinstance(name, str) for name in value)
+
+
+_CHECKS: Final[dict[str, tuple[Any, str]]] = {
+    "timeout": (_is_seconds, "a positive number of seconds"),
+    "options": (lambda v: isinstance(v, Options), "an Options"),
+    "budget": (lambda v: isinstance(v, Budget), "a Budget"),
+    "tools_filter": (_is_names, "a list of tool names"),
+    "asks": (lambda v: v == "refuse" or v == "pause" or callable(v), _ASKS),
+    "ephemeral": (lambda v: isinstance(v, bool), "a bool"),
+    "history": (lambda v: v in ("full", "none"), "'full' or 'none'"),
+    "actor": (lambda v: isinstance(v, Actor), "an Actor"),
+    "deps": (lambda v: True, "anything"),
+    "traceparent": (lambda v: isinstance(v, str), "a str"),
+}

@@ -1,0 +1,93 @@
+"""Puts an agent's parts together once, at its first run."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from agentcore._base.describe import type_name
+from agentcore._base.ids import RandomIds
+from agentcore._engine.deps import Setup
+from agentcore.agent.lifetimes import Lifetimes
+from agentcore.agent.output import TypedOutput
+from agentcore.context.projection import HistoryProjector
+from agentcore.errors import ConfigError
+from agentcore.executors.local import LocalToolExecutor
+from agentcore.executors.router import RouterExecutor
+from agentcore.policies.budgets import RunLimits
+from agentcore.protocols.model import Model
+from agentcore.protocols.store import RunStore, Watch
+from agentcore.protocols.tools import ChecksArguments, Tool, ToolExecutor
+from agentcore.providers import resolve_model
+
+
+class Wiring:
+    """What all runs of an agent share."""
+
+    __slots__ = ("lifetimes", "local", "setup", "store", "watch")
+
+    def __init__(self, agent: Any, tools: tuple[Tool, ...], model: Model) -> None:
+        self.local = LocalToolExecutor(tools)
+        executor = _executor(self.local, tools, agent.executor)
+        self.store: RunStore | None = agent.store
+        self.watch = self.store if isinstance(self.store, Watch) else None
+        self.lifetimes = Lifetimes((executor, model, self.store))
+        self.setup = Setup(
+            model=model,
+            executor=executor,
+            check_arguments=(
+                executor.check if isinstance(executor, ChecksArguments) else None
+            ),
+            projector=HistoryProjector,
+            permissions=agent.permissions,
+            budget=RunLimits,
+            retry=agent.retry,
+            clock=agent.clock,
+            ids=agent.ids,
+            instructions=agent.instructions,
+            options=agent.options,
+            limits=agent.budget,
+            output=_output(agent, model),
+            output_retries=agent.output_retries,
+            asks=agent.asks,
+            ask_timeout=agent.ask_timeout,
+            sinks=tuple(agent.sinks),
+            owner=f"{os.getpid()}:{RandomIds().new('owner')}",
+        )
+
+
+def _executor(
+    local: LocalToolExecutor, tools: tuple[Tool, ...], remote: ToolExecutor | None
+) -> ToolExecutor:
+    if remote is None:
+        return local
+    return RouterExecutor(local, remote) if tools else remote
+
+
+def _output(agent: Any, model: Model) -> TypedOutput | None:
+    if agent.output_type is str:
+        return None
+    native = agent.output_mode == "native"
+    if native and not model.capabilities.json_schema:
+        raise ConfigError(
+            f"output_mode='native' needs a model that follows a JSON Schema; "
+            f"{model.id} does not say so. Use output_mode='tool'"
+        )
+    return TypedOutput(agent.output_type, native=native)
+
+
+def checked_model(model: Any) -> Model:
+    """A model object, or the model a string names.
+
+    Raises:
+        ConfigError: nobody knows the string, or the object is no model.
+    """
+    if isinstance(model, str):
+        return resolve_model(model)
+    if not callable(getattr(model, "stream", None)) or not hasattr(model, "id"):
+        raise ConfigError(
+            "model must be a name like 'openai:gpt-5-mini' or an object with the Model "
+            f"protocol (id, capabilities, stream), not {type_name(model)}"
+        )
+    known: Model = model
+    return known

@@ -1,0 +1,303 @@
+"""The history a model sees: a pure function of the journal, folded forward.
+
+`add` takes records in order and never looks back, so a step costs the same whatever the
+length of the history. Messages are only ever appended (a view of them stays valid), and
+their digest is chained: the digest of a prefix is reproducible from the journal alone
+(invariant I4).
+
+What is shown: placed inputs, accepted replies with the results of their calls (a batch
+appears as a whole, in source order, once every call has its outcome), notes of the host.
+What is not: failed, aborted and empty attempts. Replies cut by the length limit are
+joined with their continuations, here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final, overload
+
+from typing_extensions import override
+
+from agentcore.types import records as r
+from agentcore.types.codec import dump_json
+from agentcore.types.content import TextPart, ToolCallPart, ToolResultPart
+from agentcore.types.messages import (
+    AssistantMessage,
+    Message,
+    ToolMessage,
+    UserMessage,
+    host_note,
+)
+
+_INTERRUPTED: Final = "the previous run was stopped before it finished"
+_UNKNOWN_EFFECT: Final = (
+    "It is not known whether this call had an effect; verify before repeating it."
+)
+
+
+class History(Sequence[Message]):
+    """A read-only window on an append-only list of messages; costs the same to make
+    whatever its length.
+    """
+
+    __slots__ = ("_items", "_start", "_stop")
+
+    def __init__(self, items: list[Message], start: int, stop: int) -> None:
+        self._items = items
+        self._start = start
+        self._stop = stop
+
+    @override
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    @override
+    def __iter__(self) -> Iterator[Message]:
+        return islice(self._items, self._start, self._stop)
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Message]: ...
+
+    @override
+    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+        if isinstance(index, slice):
+            return self._items[self._start : self._stop][index]
+        size = self._stop - self._start
+        if index < 0:
+            index += size
+        if not 0 <= index < size:
+            raise IndexError("message index out of range")
+        return self._items[self._start + index]
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(
+            mine == theirs for mine, theirs in zip(self, other, strict=True)
+        )
+
+    @override
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    @override
+    def __repr__(self) -> str:
+        return f"History({list(self)!r})"
+
+
+class HistoryProjector:
+    """The projector every agent uses: everything, verbatim, in order."""
+
+    __slots__ = (
+        "_accepted",
+        "_batch",
+        "_chain",
+        "_dropped",
+        "_hashed",
+        "_messages",
+        "_open",
+        "_partial",
+        "_requested",
+        "_side_requests",
+    )
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._accepted: dict[str, r.InputAccepted] = {}
+        self._batch: dict[str, ToolResultPart | r.ToolPlanned] = {}
+        self._open = 0
+        self._partial: list[Any] = []
+        self._side_requests: set[str] = set()
+        self._dropped = ""
+        self._requested = False
+        self._chain = hashlib.blake2b(digest_size=16)
+        self._hashed = 0
+
+    def add(self, record: r.Record, seq: int = 0) -> None:
+        """Take the next record."""
+        take = _TAKES.get(type(record))
+        if take is not None:
+            take(self, record)
+
+    @property
+    def messages(self) -> History:
+        """The history so far."""
+        return History(self._shown(), 0, len(self._shown()))
+
+    def window(self, start: int, stop: int | None = None) -> History:
+        """The messages from number `start` up to `stop`, by default to the end."""
+        shown = self._shown()
+        return History(shown, start, len(shown) if stop is None else stop)
+
+    @property
+    def count(self) -> int:
+        """How many messages there are."""
+        return len(self._messages)
+
+    @property
+    def digest(self) -> str:
+        """Chained hash of the messages."""
+        messages = self._messages
+        chain = self._chain
+        for message in islice(messages, self._hashed, None):
+            chain.update(_fragment(message))
+        self._hashed = len(messages)
+        if self._partial:
+            chain = chain.copy()
+            chain.update(_fragment(AssistantMessage(tuple(self._partial))))
+        return chain.hexdigest()
+
+    def _shown(self) -> list[Message]:
+        if not self._partial:
+            return self._messages
+        return [*self._messages, AssistantMessage(_joined(self._partial))]
+
+    # --- one method a record ---------------------------------------------------------
+
+    def _accept(self, record: r.InputAccepted) -> None:
+        self._accepted[record.input_id] = record
+
+    def _place(self, record: r.InputPlaced) -> None:
+        self._close_partial()
+        accepted = self._accepted.pop(record.input_id)
+        source = "user" if accepted.source == "user" else "host"
+        self._messages.append(UserMessage(accepted.content, source))
+
+    def _drop(self, record: r.InputWithdrawn) -> None:
+        self._accepted.pop(record.input_id, None)
+
+    def _intend(self, record: r.ModelIntent) -> None:
+        self._requested = True
+        self._dropped = ""
+        if record.purpose != "main":
+            self._side_requests.add(record.req_id)
+
+    def _reply(self, record: r.ModelOutcome) -> None:
+        if record.req_id in self._side_requests:
+            self._side_requests.discard(record.req_id)
+            return
+        if record.status == "ok":
+            content = record.content
+            if self._partial:
+                content = _joined([*self._partial, *content])
+                self._partial = []
+            self._messages.append(AssistantMessage(content, record.model))
+        elif record.status == "length":
+            self._partial.extend(record.content)
+            if any(type(part) is ToolCallPart for part in record.content):
+                self._close_partial()
+        else:
+            # Calls of an attempt that is not shown are not shown either.
+            self._dropped = record.req_id
+
+    def _close_partial(self) -> None:
+        if self._partial:
+            content = _joined(self._partial)
+            self._partial = []
+            self._messages.append(AssistantMessage(content))
+
+    def _plan(self, record: r.ToolPlanned) -> None:
+        if record.req_id == self._dropped:
+            return
+        self._batch[record.call_id] = record
+        self._open += 1
+
+    def _outcome(self, record: r.ToolOutcome) -> None:
+        planned = self._batch.get(record.call_id)
+        if planned is None:
+            return
+        if type(planned) is not r.ToolPlanned:
+            raise ValueError(f"call {record.call_id} has two outcomes")
+        content = record.content
+        if record.status == "unknown":
+            content = (*content, TextPart(_UNKNOWN_EFFECT))
+        self._batch[record.call_id] = ToolResultPart(
+            record.call_id,
+            planned.name,
+            content,
+            record.status,
+            planned.provider_call_id,
+        )
+        self._open -= 1
+        if not self._open:
+            results: Any = tuple(self._batch.values())
+            self._messages.append(ToolMessage(results))
+            self._batch = {}
+
+    def _reject(self, record: r.OutputRejected) -> None:
+        if type(self._messages[-1]) is not ToolMessage and not self._batch:
+            self._messages.append(host_note(record.errors))
+
+    def _start(self, record: r.RunStarted) -> None:
+        self._requested = False
+
+    def _end(self, record: r.RunEnded) -> None:
+        self._close_partial()
+        if record.stop.status == "cancelled" and self._requested:
+            self._messages.append(host_note(_INTERRUPTED))
+
+
+_TAKES: Final[dict[type, Callable[[HistoryProjector, Any], None]]] = {
+    r.InputAccepted: HistoryProjector._accept,
+    r.InputPlaced: HistoryProjector._place,
+    r.InputWithdrawn: HistoryProjector._drop,
+    r.ModelIntent: HistoryProjector._intend,
+    r.ModelOutcome: HistoryProjector._reply,
+    r.ToolPlanned: HistoryProjector._plan,
+    r.ToolOutcome: HistoryProjector._outcome,
+    r.OutputRejected: HistoryProjector._reject,
+    r.RunStarted: HistoryProjector._start,
+    r.RunEnded: HistoryProjector._end,
+}
+
+
+def _joined(parts: list[Any]) -> tuple[Any, ...]:
+    """The parts with neighbouring texts made one."""
+    joined: list[Any] = []
+    for part in parts:
+        if joined and type(part) is TextPart and type(joined[-1]) is TextPart:
+            joined[-1] = TextPart(joined[-1].text + part.text)
+        else:
+            joined.append(part)
+    return tuple(joined)
+
+
+def _fragment(message: Message) -> bytes:
+    """The bytes a message adds to the digest: framed, so that no two look alike."""
+    pieces = _pieces(message)
+    if pieces is None:
+        data = dump_json(message)
+        return b"%d:%b" % (len(data), data)
+    return "\x1f".join(pieces).encode() + b"\x1e"
+
+
+def _pieces(message: Message) -> list[str] | None:
+    """The fields of the commonest messages as texts; `None`: use the codec."""
+    pieces = [message.kind]
+    if type(message) is ToolMessage:
+        for result in message.results:
+            pieces += (result.call_id, result.name, result.status)
+            if not _add_texts(pieces, result.content):
+                return None
+        return pieces
+    if type(message) in (UserMessage, AssistantMessage):
+        return pieces if _add_texts(pieces, message.content) else None  # type: ignore[union-attr]
+    return None
+
+
+def _add_texts(pieces: list[str], parts: Sequence[Any]) -> bool:
+    for part in parts:
+        if type(part) is TextPart:
+            pieces += (str(len(part.text)), part.text)
+        elif type(part) is ToolCallPart:
+            size = str(len(part.arguments))
+            pieces += (part.call_id, part.name, size, part.arguments)
+        else:
+            return False
+    return True

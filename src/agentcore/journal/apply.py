@@ -1,0 +1,334 @@
+"""How each record changes a session's state. Pure: no clock, no ids, no I/O.
+
+`apply(state, record)` folds the next record in; `seq` is counted here, so a state knows
+how long its journal is. A record of an unknown kind only moves the count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from agentcore.journal.state import CallState, RunState, SessionState
+from agentcore.types import records as r
+from agentcore.types.content import ToolCallPart
+from agentcore.types.tools import OUTPUT_TOOL
+
+
+def apply(state: SessionState, record: Any) -> None:
+    """Fold the next record of the journal into the state."""
+    state.seq += 1
+    change = _CHANGES.get(type(record))
+    if change is not None:
+        change(state, record)
+
+
+def fold(session_id: str, records: Iterable[r.StoredRecord]) -> SessionState:
+    """The state of a session from its whole journal."""
+    state = SessionState(session_id)
+    for stored in records:
+        apply(state, stored.record)
+        state.epoch = stored.epoch
+    return state
+
+
+def _run(state: SessionState) -> RunState:
+    run = state.run
+    if run is None:
+        raise ValueError(f"record {state.seq} belongs to a run, but none was started")
+    return run
+
+
+# --- session ---------------------------------------------------------------------------
+
+
+def _created(state: SessionState, record: r.SessionCreated) -> None:
+    state.root_session_id = record.root_session_id or record.session_id
+    state.parent_call_id = record.parent_call_id
+    state.workspace_path = record.workspace.path if record.workspace else None
+
+
+def _acquired(state: SessionState, record: r.OwnerAcquired) -> None:
+    state.owned = True
+
+
+def _released(state: SessionState, record: r.OwnerReleased) -> None:
+    state.owned = False
+
+
+def _resumed(state: SessionState, record: r.ResumeAttempted) -> None:
+    state.resume_attempts = record.n
+
+
+def _migrated(state: SessionState, record: r.CwdMigrated) -> None:
+    state.workspace_path = record.new.path
+
+
+def _value(state: SessionState, record: r.StateChanged) -> None:
+    if record.value is None:
+        state.values.pop(record.key, None)
+    else:
+        state.values[record.key] = record.value
+
+
+# --- inputs ----------------------------------------------------------------------------
+
+
+def _accepted(state: SessionState, record: r.InputAccepted) -> None:
+    state.pending[record.input_id] = record
+    state.inbox_seen = max(state.inbox_seen, record.position)
+
+
+def _placed(state: SessionState, record: r.InputPlaced) -> None:
+    item = state.pending.pop(record.input_id)
+    run = _run(state)
+    run.input_ids.append(record.input_id)
+    run.placed_seq = state.seq
+    run.repetition.reset()
+    if item.actor is not None and item.actor not in run.actors:
+        run.actors = (*run.actors, item.actor)
+
+
+def _parked(state: SessionState, record: r.InputParked) -> None:
+    state.parked[record.input_id] = state.pending.pop(record.input_id)
+
+
+def _unparked(state: SessionState, record: r.InputReleased) -> None:
+    item = state.parked.pop(record.input_id)
+    waiting = [*state.pending.values(), item]
+    waiting.sort(key=lambda accepted: accepted.position)
+    state.pending = {accepted.input_id: accepted for accepted in waiting}
+
+
+def _redelivered(state: SessionState, record: r.InputRedelivered) -> None:
+    item = state.pending[record.input_id]
+    state.pending[record.input_id] = r.InputAccepted(
+        item.input_id,
+        item.position,
+        item.content,
+        record.delivery,
+        item.source,
+        item.actor,
+        item.content_hash,
+        item.traceparent,
+        item.settings,
+    )
+
+
+def _withdrawn(state: SessionState, record: r.InputWithdrawn) -> None:
+    state.pending.pop(record.input_id, None)
+    state.parked.pop(record.input_id, None)
+
+
+def _cancelled(state: SessionState, record: r.CancelRequested) -> None:
+    state.inbox_seen = max(state.inbox_seen, record.position)
+    run = _run(state)
+    if run.cancel is None:
+        run.cancel = record
+
+
+# --- the run ---------------------------------------------------------------------------
+
+
+def _started(state: SessionState, record: r.RunStarted) -> None:
+    state.run = RunState(record.run_id, state.seq, record.settings)
+
+
+def _paused(state: SessionState, record: r.RunPaused) -> None:
+    _run(state).paused = record
+
+
+def _unpaused(state: SessionState, record: r.RunUnpaused) -> None:
+    _run(state).paused = None
+
+
+def _ended(state: SessionState, record: r.RunEnded) -> None:
+    run = _run(state)
+    run.ended = record
+    run.paused = None
+    state.resume_attempts = 0
+
+
+# --- the model -------------------------------------------------------------------------
+
+
+def _request(state: SessionState, record: r.ModelIntent) -> None:
+    run = _run(state)
+    run.request = record
+    run.head_seq = record.head_seq
+    run.totals.requests += 1
+
+
+def _reply(state: SessionState, record: r.ModelOutcome) -> None:
+    run = _run(state)
+    intent = run.request
+    run.request = None
+    if intent is not None and intent.purpose != "main":
+        return
+    run.outcome = record
+    run.final_call = None
+    run.rejected = False
+    status = record.status
+    if status == "ok":
+        _count_ok(state, run, record)
+    elif status == "length":
+        run.attempts = run.empty_rounds = 0
+        run.truncated_rounds += 1
+        run.batch = []
+        run.totals.turns += 1
+        state.resume_attempts = 0
+    elif status == "empty":
+        run.attempts = 0
+        state.resume_attempts = 0
+        if record.finish == "tool_calls":
+            run.missing_call_rounds += 1
+        else:
+            run.empty_rounds += 1
+    else:
+        run.attempts += 1
+
+
+def _count_ok(state: SessionState, run: RunState, record: r.ModelOutcome) -> None:
+    run.attempts = run.empty_rounds = run.missing_call_rounds = 0
+    run.truncated_rounds = 0
+    run.batch = []
+    run.totals.turns += 1
+    state.resume_attempts = 0
+
+
+def _rejected(state: SessionState, record: r.OutputRejected) -> None:
+    run = _run(state)
+    run.rejected = True
+    run.output_rejections += 1
+
+
+# --- tools -----------------------------------------------------------------------------
+
+
+def _advertised(state: SessionState, record: r.ToolsAdvertised) -> None:
+    state.advertised = record.digest
+
+
+def _planned(state: SessionState, record: r.ToolPlanned) -> None:
+    run = _run(state)
+    call = CallState(record, _argument_text(run, record.call_id))
+    run.batch.append(call)
+    run.calls[record.call_id] = call
+    run.open_calls += 1
+
+
+def _argument_text(run: RunState, call_id: str) -> str:
+    for part in run.outcome.content if run.outcome else ():
+        if type(part) is ToolCallPart and part.call_id == call_id:
+            return part.arguments
+    return ""
+
+
+def _intent(state: SessionState, record: r.ToolIntent) -> None:
+    run = _run(state)
+    run.calls[record.call_id].intent = record
+    run.totals.tool_calls += 1
+    uses = run.tool_uses
+    uses[record.tool] = uses.get(record.tool, 0) + 1
+
+
+def _outcome(state: SessionState, record: r.ToolOutcome) -> None:
+    run = _run(state)
+    call = run.calls[record.call_id]
+    call.outcome = record
+    run.open_calls -= 1
+    planned = call.planned
+    if planned.name == OUTPUT_TOOL and record.status == "ok":
+        run.final_call = call
+    elif call.intent is not None:
+        state.resume_attempts = 0
+        if not record.meta:
+            run.repetition.add((planned.name, planned.args_hash, record.content))
+        else:
+            _note_meta(run, call, record)
+    elif "limit" in record.meta:
+        run.exhausted = record.meta["limit"]
+    if not run.open_calls:
+        _count_invalid(run)
+
+
+def _note_meta(run: RunState, call: CallState, record: r.ToolOutcome) -> None:
+    meta = record.meta
+    if not meta.get("polling"):
+        run.repetition.add((call.planned.name, call.planned.args_hash, record.content))
+    if meta.get("on_fatal") == "end":
+        run.fatal_call = call
+
+
+def _count_invalid(run: RunState) -> None:
+    """A reply all of whose calls were unusable is one round closer to `stuck`."""
+    for call in run.batch:
+        outcome = call.outcome
+        if outcome is None or outcome.status not in ("invalid_args", "unavailable"):
+            run.invalid_rounds = 0
+            return
+    run.invalid_rounds += 1
+
+
+# --- decisions and the ledger ------------------------------------------------------------
+
+
+def _approval_requested(state: SessionState, record: r.ApprovalRequested) -> None:
+    _run(state).approvals[record.call_id] = record
+
+
+def _approval_decided(state: SessionState, record: r.ApprovalDecided) -> None:
+    _run(state).approvals.pop(record.call_id, None)
+
+
+def _asked(state: SessionState, record: r.QuestionAsked) -> None:
+    _run(state).questions[record.call_id] = record
+
+
+def _answered(state: SessionState, record: r.QuestionAnswered) -> None:
+    _run(state).questions.pop(record.call_id, None)
+
+
+def _reserved(state: SessionState, record: r.UsageReserved) -> None:
+    state.reservations[record.reservation_id] = record
+
+
+def _recorded(state: SessionState, record: r.UsageRecorded) -> None:
+    state.reservations.pop(record.reservation_id, None)
+    run = state.run
+    if run is not None and not record.released:
+        run.totals.add(record.usage)
+
+
+_CHANGES: Final[dict[type, Callable[[SessionState, Any], None]]] = {
+    r.SessionCreated: _created,
+    r.OwnerAcquired: _acquired,
+    r.OwnerReleased: _released,
+    r.ResumeAttempted: _resumed,
+    r.CwdMigrated: _migrated,
+    r.StateChanged: _value,
+    r.InputAccepted: _accepted,
+    r.InputPlaced: _placed,
+    r.InputParked: _parked,
+    r.InputReleased: _unparked,
+    r.InputRedelivered: _redelivered,
+    r.InputWithdrawn: _withdrawn,
+    r.CancelRequested: _cancelled,
+    r.RunStarted: _started,
+    r.RunPaused: _paused,
+    r.RunUnpaused: _unpaused,
+    r.RunEnded: _ended,
+    r.ModelIntent: _request,
+    r.ModelOutcome: _reply,
+    r.OutputRejected: _rejected,
+    r.ToolsAdvertised: _advertised,
+    r.ToolPlanned: _planned,
+    r.ToolIntent: _intent,
+    r.ToolOutcome: _outcome,
+    r.ApprovalRequested: _approval_requested,
+    r.ApprovalDecided: _approval_decided,
+    r.QuestionAsked: _asked,
+    r.QuestionAnswered: _answered,
+    r.UsageReserved: _reserved,
+    r.UsageRecorded: _recorded,
+}
