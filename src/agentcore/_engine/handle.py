@@ -46,6 +46,7 @@ class RunHandle:
         "_error",
         "_feed",
         "_follower",
+        "_fresh",
         "_group",
         "_input",
         "_lifetime",
@@ -75,6 +76,7 @@ class RunHandle:
         make_input: MakeInput,
         watch: Watch | None,
         private: bool,
+        fresh: bool,
     ) -> None:
         self._setup = setup
         self._yours = yours
@@ -87,6 +89,7 @@ class RunHandle:
         self._position = 0
         self._watch = watch
         self._private = private
+        self._fresh = fresh
         self._feed = Feed()
         self._loop: Loop | None = None
         self._follower: Follower | None = None
@@ -209,7 +212,9 @@ class RunHandle:
 
     async def _accept(self) -> None:
         if self._input is not None:
-            receipt = await accept_input(self._store, self.session_id, self._input)
+            receipt = await accept_input(
+                self._store, self.session_id, self._input, fresh=self._fresh
+            )
             self._position = receipt.position
 
     async def _open(self) -> None:

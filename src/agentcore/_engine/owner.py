@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Callable
+from typing import Final, cast
 
 import anyio
+from anyio.lowlevel import current_token
 
 from agentcore._engine.decide import Facts
 from agentcore._engine.deps import RunSetup, Setup
@@ -17,6 +19,12 @@ from agentcore.protocols.policy import BudgetPolicy
 from agentcore.types.options import NO_OPTIONS, Options
 
 _NO_TOOLS: Final = Toolbox((), {}, "")
+
+
+def _loop_time() -> Callable[[], float]:
+    """`anyio.current_time`, without looking the event loop up at each call."""
+    clock = getattr(current_token().native_token, "time", None)
+    return cast("Callable[[], float]", clock or anyio.current_time)
 
 
 class Owner:
@@ -31,6 +39,7 @@ class Owner:
         "facts",
         "history_start",
         "in_effect",
+        "now",
         "options",
         "run_deadline",
         "scope",
@@ -51,6 +60,8 @@ class Owner:
         self.view = LiveView(writer.state, writer.projector, setup.clock)
         self.scope = anyio.CancelScope()
         self.in_effect = False
+        self.now = _loop_time()
+        """The event loop's own clock, which deadlines are told in; seconds."""
         self.run_deadline = math.inf
         """When the run is out of time, on the event loop's clock."""
         self.history_start = 0

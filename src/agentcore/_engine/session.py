@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from agentcore._engine.deps import Setup
 from agentcore._engine.feed import Feed
 from agentcore._engine.writer import Writer
@@ -14,16 +16,18 @@ from agentcore.types import records as r
 from agentcore.types.runs import Receipt, SessionHeader
 
 
-async def accept_input(store: RunStore, session_id: str, item: i.Input) -> Receipt:
-    """Take an input in durably; the first input of a session creates it."""
-    try:
-        return await store.accept(session_id, item)
-    except SessionNotFound:
-        pass
-    try:
+async def accept_input(
+    store: RunStore, session_id: str, item: i.Input, *, fresh: bool = False
+) -> Receipt:
+    """Take an input in durably; the first input of a session creates it.
+
+    `fresh`: the id was minted just now, so the session cannot be there yet.
+    """
+    if not fresh:
+        with suppress(SessionNotFound):
+            return await store.accept(session_id, item)
+    with suppress(SessionExists):  # created in between by somebody: just as good
         await store.create(SessionHeader(session_id))
-    except SessionExists:
-        pass  # somebody created it in between, which is just as good
     return await store.accept(session_id, item)
 
 

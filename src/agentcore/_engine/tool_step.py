@@ -283,9 +283,7 @@ class ToolStep:
         owner = self._owner
         scope = owner.scope
         owner.in_effect = True
-        scope.deadline = min(
-            anyio.current_time() + ready.spec.timeout, owner.run_deadline
-        )
+        scope.deadline = min(owner.now() + ready.spec.timeout, owner.run_deadline)
         self._finished.append((ready, await self._execute(ready)))
         owner.in_effect = False
         if scope.cancel_called:
@@ -299,7 +297,7 @@ class ToolStep:
         scope = owner.scope
         longest = max(ready.spec.timeout for ready in segment)
         owner.in_effect = True
-        scope.deadline = min(anyio.current_time() + longest, owner.run_deadline)
+        scope.deadline = min(owner.now() + longest, owner.run_deadline)
         remaining = len(segment)
         async with anyio.create_task_group() as group:
             for ready in segment:

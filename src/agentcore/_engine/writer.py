@@ -70,7 +70,10 @@ class Writer:
         Raises:
             StoreError: nothing more may be written or started by this owner.
         """
-        if self.staged or self._busy is not None:
+        if self._inline:
+            if self.staged:
+                await self._append_now((), None)
+        elif self.staged or self._busy is not None:
             await self._append((), None)
 
     async def turn(self) -> None:
@@ -84,13 +87,13 @@ class Writer:
         `records` are folded in only if they were written, which is what the return
         value tells (the conditional finish of the run semantics).
         """
+        if self._inline:
+            return await self._append_now(records, self.inbox_version)
         return await self._append(records, self.inbox_version)
 
     async def _append(
         self, tail: tuple[Record, ...], expected_inbox: int | None
     ) -> bool:
-        if self._inline:
-            return await self._append_now(tail, expected_inbox)
         with anyio.CancelScope(shield=True):
             while self._busy is not None:
                 await self._busy.wait()

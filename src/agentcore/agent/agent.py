@@ -14,7 +14,7 @@ from typing_extensions import TypeVar, Unpack
 from agentcore._base.clock import SystemClock
 from agentcore._base.describe import type_name
 from agentcore._base.ids import RandomIds
-from agentcore._engine.deps import Asks
+from agentcore._engine.deps import Asks, RunSetup
 from agentcore._engine.handle import RunHandle
 from agentcore.agent.doors import SessionDoors
 from agentcore.agent.options import check_asks, check_id, input_item, run_setup
@@ -222,15 +222,19 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
         else:
             check_id("input_id", input_id)
         item = input_item(prompt, "follow_up", input_id, yours)
-        if session is None:
-            session = self.ids.new("session")
-        else:
-            check_id("session", session)
+        fresh = session is None
+        session = self.ids.new("session") if fresh else check_id("session", session)
         store = None if yours.ephemeral else self.store
-        return self._make_handle(store, session, item, yours)
+        return self._make_handle(store, session, item, yours, fresh=fresh)
 
     def _make_handle(
-        self, store: RunStore | None, session: str, item: Input | None, yours: Any
+        self,
+        store: RunStore | None,
+        session: str,
+        item: Input | None,
+        yours: RunSetup,
+        *,
+        fresh: bool = False,
     ) -> RunHandle:
         wiring = self._wiring()
         private = store is None
@@ -251,6 +255,7 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
             make_input=make_input,
             watch=kept if isinstance(kept, MemoryRunStore) else wiring.watch,
             private=private,
+            fresh=fresh or private,
         )
 
     def _wiring(self) -> Wiring:

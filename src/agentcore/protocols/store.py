@@ -40,6 +40,9 @@ class RunStore(Protocol):
     """Keeps sessions: a journal each, an inbox each, and blobs by content.
 
     `accept` and `read` need no ownership; `append` does. An append is all or nothing.
+
+    A store whose `append` never suspends may say so with `commits_inline = True`: the
+    engine then need not shield it from cancellation.
     """
 
     async def create(self, header: SessionHeader) -> None:
