@@ -40,6 +40,15 @@ class Tool(Protocol):
 
 
 @runtime_checkable
+class SyncTool(Tool, Protocol):
+    """A tool whose work blocks: whoever runs it may give it a thread of its own."""
+
+    def call_sync(self, arguments: JsonObject, context: ToolContext[Any]) -> ToolResult:
+        """As `call`, in the calling thread, which must not be an event loop's."""
+        ...
+
+
+@runtime_checkable
 class ToolExecutor(Protocol):
     """Runs tool calls somewhere: in this process, in a child, on a server."""
 

@@ -1,0 +1,208 @@
+"""A bounded pool of threads for functions that block.
+
+Why not `anyio.to_thread`: its limiter gives the slot of an abandoned thread back while
+the function still runs, so a hanging tool would be called again and again until the
+process is full of threads; and on asyncio its threads keep the interpreter from
+exiting. Here an abandoned thread stays counted until its function has really returned,
+and every thread is a daemon.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, Literal, TypeVar
+
+import anyio
+import anyio.lowlevel
+
+from agentcore.errors import ConfigError, Unavailable
+
+T = TypeVar("T")
+
+DEFAULT_SIZE = 8
+"""Threads of a pool, running and abandoned ones together."""
+IDLE_SECONDS = 10.0
+"""How long a thread without work stays."""
+
+
+class _Job(Generic[T]):
+    """One call: made on the loop, run in a thread, reported back to the loop."""
+
+    __slots__ = ("_context", "_post", "_work", "done", "error", "state", "value")
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work: Callable[[], T] | None = work
+        self._context = contextvars.copy_context()
+        native: Any = anyio.lowlevel.current_token().native_token
+        # anyio's own way back, `from_thread.run_sync`, makes the thread wait for the
+        # loop; both loops have a call that does not, under different names.
+        post = getattr(native, "call_soon_threadsafe", None)
+        self._post: Callable[[Callable[[], None]], Any] = post or native.run_sync_soon
+        self.done = anyio.Event()
+        self.state: Literal["waiting", "running", "abandoned", "done"] = "waiting"
+        self.value: T
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        """Call the function, in the caller's context; never raises."""
+        work, self._work = self._work, None
+        assert work is not None  # noqa: S101 - a job is run once
+        try:
+            self.value = self._context.run(_outside_the_loop, work)
+        except BaseException as error:  # noqa: BLE001 - raised where it is awaited
+            self.error = error
+
+    def report(self) -> None:
+        """Wake the caller; a loop that has ended needs no waking."""
+        with contextlib.suppress(RuntimeError):
+            self._post(self.done.set)
+
+    def outcome(self) -> T:
+        """What the function returned or raised."""
+        if self.error is None:
+            return self.value
+        error, self.error = self.error, None
+        try:
+            raise error
+        finally:
+            del error, self  # or the traceback keeps itself alive
+
+
+def _outside_the_loop(work: Callable[[], T]) -> T:
+    # The copied context says "inside asyncio", where sniffio keeps that in a context
+    # variable; a function that starts a loop of its own would be refused.
+    if sniffio := sys.modules.get("sniffio"):
+        sniffio.current_async_library_cvar.set(None)
+    return work()
+
+
+class WorkerPool:
+    """At most `size` threads, started when needed, gone when idle.
+
+    One pool serves any number of event loops, of asyncio or trio, in any threads, one
+    after the other or at once.
+
+    Args:
+        size: Threads at most; further callers wait their turn.
+        idle: Seconds a thread without work stays.
+
+    Raises:
+        ConfigError: `size` is less than 1.
+    """
+
+    def __init__(self, size: int = DEFAULT_SIZE, *, idle: float = IDLE_SECONDS) -> None:
+        if type(size) is not int or size < 1:
+            raise ConfigError(f"a worker pool of {size!r} threads; use at least 1")
+        self.size = size
+        self._idle_seconds = idle
+        self._reset()
+
+    def _reset(self) -> None:
+        self._pid = os.getpid()
+        self._wake = threading.Condition(threading.Lock())
+        self._queue: deque[_Job[Any]] = deque()
+        self._threads = self._idle = self._held = 0
+
+    @property
+    def held(self) -> int:
+        """Threads whose caller was cancelled and whose function still runs."""
+        return self._held
+
+    @property
+    def busy(self) -> int:
+        """Threads that run a function, held ones included."""
+        return self._threads - self._idle
+
+    @property
+    def waiting(self) -> int:
+        """Callers that wait for a thread."""
+        return len(self._queue)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run `work` in a thread and return what it returns.
+
+        The thread sees a copy of the caller's context variables. A caller cancelled
+        while it waits for a thread leaves without `work` having started; later, the
+        thread is abandoned and counts as `held` until `work` returns, whose outcome is
+        dropped.
+
+        Raises:
+            Unavailable: no thread could be started; `work` did not run.
+            BaseException: what `work` raised.
+        """
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        job = _Job(work)
+        self._submit(job)
+        try:
+            await job.done.wait()
+        finally:
+            self._leave(job)
+        return job.outcome()
+
+    # --- on the loop: the lock is held for a few instructions only -------------------
+
+    def _submit(self, job: _Job[Any]) -> None:
+        if self._pid != os.getpid():
+            self._reset()  # forked: the threads stayed behind
+        with self._wake:
+            self._queue.append(job)
+            grow = len(self._queue) > self._idle and self._threads < self.size
+            self._threads += grow
+            if not grow:
+                self._wake.notify()
+        if grow:
+            self._start_thread(job)
+
+    def _start_thread(self, job: _Job[Any]) -> None:
+        thread = threading.Thread(target=self._serve, name="agentcore-worker")
+        thread.daemon = True
+        try:
+            thread.start()
+        except RuntimeError as error:
+            with self._wake:
+                self._threads -= 1
+                if self._threads or job not in self._queue:
+                    return  # the others will come to it
+                self._queue.remove(job)
+            raise Unavailable(f"no worker thread can be started: {error}") from error
+
+    def _leave(self, job: _Job[Any]) -> None:
+        with self._wake:
+            if job.state == "waiting":
+                self._queue.remove(job)
+            elif job.state == "running":
+                job.state = "abandoned"
+                self._held += 1
+
+    # --- in the threads --------------------------------------------------------------
+
+    def _serve(self) -> None:
+        with self._wake:
+            self._idle += 1
+        while (job := self._next()) is not None:
+            job.run()
+            with self._wake:
+                abandoned = job.state == "abandoned"
+                job.state = "done"
+                self._held -= abandoned
+                self._idle += 1  # before the caller knows, who may come right back
+            if not abandoned:
+                job.report()
+            del job  # an idle thread keeps nobody's objects alive
+
+    def _next(self) -> _Job[Any] | None:
+        with self._wake:
+            found = self._wake.wait_for(lambda: self._queue, self._idle_seconds)
+            self._idle -= 1
+            if not found:
+                self._threads -= 1
+                return None
+            job = self._queue.popleft()
+            job.state = "running"
+            return job
