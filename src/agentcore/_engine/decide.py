@@ -16,7 +16,7 @@ from agentcore.journal.repetition import NUDGE_AT
 from agentcore.journal.state import RunState, SessionState
 from agentcore.types.runs import Stop
 
-# --- actions -----------------------------------------------------------------------------
+# --- actions ----------------------------------------------------------------------
 
 
 @frozen
@@ -68,7 +68,7 @@ PAUSE: Final = Pause()
 IDLE: Final = Idle()
 COMPLETED: Final = Stop("completed", "final")
 
-# --- what the engine knows beside the journal -----------------------------------------
+# --- what the engine knows beside the journal -------------------------------------
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ def _startable(state: SessionState, facts: Facts) -> bool:
     return run.ended.stop.status == "cancelled"
 
 
-# --- rules --------------------------------------------------------------------------------
+# --- rules ------------------------------------------------------------------------
 
 
 def _cancelled(run: RunState, state: SessionState, facts: Facts) -> Action | None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
-from agentcore.protocols.context import CallPreparer, Projector
+from agentcore.protocols.context import Projector
 from agentcore.protocols.model import Model
 from agentcore.protocols.policy import BudgetPolicy, PermissionPolicy
 from agentcore.protocols.runtime import Clock, IdSource
@@ -14,7 +14,7 @@ from agentcore.protocols.sink import EventSink
 from agentcore.protocols.tools import ToolExecutor
 from agentcore.types.actor import Actor
 from agentcore.types.json import EMPTY, JsonObject
-from agentcore.types.model import ModelResponse, OutputSchema
+from agentcore.types.model import OutputSchema
 from agentcore.types.options import NO_OPTIONS, Options
 from agentcore.types.policy import ApprovalRequest, Budget, Decision, Question
 from agentcore.types.tools import ToolSpec
@@ -79,10 +79,9 @@ class Setup:
     asks: Asks = "refuse"
     ask_timeout: float = 60.0
     sinks: Sequence[EventSink] = ()
-    prepare: Sequence[CallPreparer] = ()
     owner: str = ""
     advertised: Any = field(default=None)
-    """The last tool list and its digest: computed once while the list stays the same."""
+    """The last tool list and its digest, kept while the list stays the same."""
 
 
 @dataclass(slots=True)
@@ -100,20 +99,3 @@ class RunSetup:
     traceparent: str | None = None
     ephemeral: bool = False
     settings: Mapping[str, Any] = EMPTY
-
-
-class ModelFault(Exception):
-    """A model raised something that is no `ProviderError`: a defect, not an outage."""
-
-
-__all__ = [
-    "AskHandler",
-    "Asks",
-    "CheckArguments",
-    "ModelFault",
-    "ModelResponse",
-    "OutputPlan",
-    "RetryPolicy",
-    "RunSetup",
-    "Setup",
-]

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
 
 import anyio
 from anyio.abc import TaskGroup
@@ -38,6 +40,20 @@ MakeInput = Callable[..., i.Input]
 _NOT_ENTERED: Final = "the run has not been started: use `async with agent.start(...)`"
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run takes place."""
+
+    store: RunStore
+    session_id: str
+    watch: Watch | None = None
+    """The store, where it can be watched."""
+    private: bool = False
+    """The store lives only as long as this handle."""
+    fresh: bool = False
+    """The session cannot exist yet."""
+
+
 class RunHandle:
     """What `ToolLoopAgent.start` and `.resume` return."""
 
@@ -46,20 +62,18 @@ class RunHandle:
         "_error",
         "_feed",
         "_follower",
-        "_fresh",
         "_group",
         "_input",
         "_lifetime",
         "_loop",
         "_make_input",
+        "_place",
         "_position",
-        "_private",
         "_reader",
         "_result",
         "_setup",
         "_stack",
         "_store",
-        "_watch",
         "_yours",
         "session_id",
     )
@@ -68,28 +82,22 @@ class RunHandle:
         self,
         setup: Setup,
         yours: RunSetup,
-        store: RunStore,
-        session_id: str,
+        place: Place,
         item: i.Input | None,
         *,
         lifetime: Lifetime,
         make_input: MakeInput,
-        watch: Watch | None,
-        private: bool,
-        fresh: bool,
     ) -> None:
         self._setup = setup
         self._yours = yours
-        self._store = store
-        self.session_id = session_id
+        self._place = place
+        self._store = place.store
+        self.session_id = place.session_id
         """The session this run belongs to."""
         self._input = item
         self._lifetime = lifetime
         self._make_input = make_input
         self._position = 0
-        self._watch = watch
-        self._private = private
-        self._fresh = fresh
         self._feed = Feed()
         self._loop: Loop | None = None
         self._follower: Follower | None = None
@@ -100,7 +108,7 @@ class RunHandle:
         self._group: TaskGroup | None = None
         self._stack: AsyncExitStack | None = None
 
-    # --- awaited: drive here and now ---------------------------------------------------
+    # --- awaited: drive here and now ----------------------------------------------
 
     def __await__(self) -> Generator[Any, Any, RunResult[Any]]:
         return self._drain().__await__()
@@ -116,9 +124,9 @@ class RunHandle:
                 await self._work()
         return self._own_result()
 
-    # --- entered: drive beside the caller ----------------------------------------------
+    # --- entered: drive beside the caller -----------------------------------------
 
-    async def __aenter__(self) -> RunHandle:
+    async def __aenter__(self) -> Self:
         """The input is durable when this returns."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._lifetime())
@@ -133,20 +141,25 @@ class RunHandle:
             self._stack = stack.pop_all()
         return self
 
-    async def __aexit__(self, *exc: object) -> bool | None:
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
         """Wait for the session's work, or, leaving early, pause it for the host."""
         stack, self._stack = self._stack, None
         if stack is None:
             raise RuntimeError(_NOT_ENTERED)
         loop = self._loop
-        early = self._result is None or exc[0] is not None
+        early = self._result is None or exc is not None
         if early and loop is not None and not loop.finished:
             loop.halt()
         if early and loop is None and self._group is not None:
             self._group.cancel_scope.cancel()  # only reading along: nothing to settle
         if self._reader is not None:
             self._feed.drop(self._reader)
-        return await stack.__aexit__(*exc)
+        return await stack.__aexit__(exc_type, exc, traceback)
 
     async def _background(self) -> None:
         try:
@@ -163,7 +176,7 @@ class RunHandle:
     def _pumps(self) -> SinkPump:
         return SinkPump(self._setup.sinks, self._feed, self._reread)
 
-    # --- the run -----------------------------------------------------------------------
+    # --- the run ------------------------------------------------------------------
 
     def __aiter__(self) -> Reader:
         """The events up to the end of the run that served this caller's input."""
@@ -208,12 +221,12 @@ class RunHandle:
         if self._loop is not None:
             self._loop.owner.facts.halted = True
 
-    # --- opening and driving -----------------------------------------------------------
+    # --- opening and driving ------------------------------------------------------
 
     async def _accept(self) -> None:
         if self._input is not None:
             receipt = await accept_input(
-                self._store, self.session_id, self._input, fresh=self._fresh
+                self._store, self.session_id, self._input, fresh=self._place.fresh
             )
             self._position = receipt.position
 
@@ -250,7 +263,7 @@ class RunHandle:
             await self._loop.reopen()
 
     async def _work(self) -> None:
-        """Drive, or follow until the input is served; take over an ownerless session."""
+        """Drive, or follow until the input is served; take over an ownerless one."""
         while self._follower is not None:
             if await self._follower.follow(self._feed):
                 self._keep(self._follower.result())
@@ -259,10 +272,11 @@ class RunHandle:
         loop = self._loop
         if loop is None:
             raise RuntimeError(_NOT_ENTERED)
-        if self._watch is None or (self._private and self._group is None):
-            await loop.drive()
+        watch = self._place.watch
+        if watch is None or (self._place.private and self._group is None):
+            await loop.drive()  # nobody else can reach this session
         else:
-            with self._watch.on_accept(self.session_id, loop.on_accept):
+            with watch.on_accept(self.session_id, loop.on_accept):
                 await loop.drive()
         run = loop.owner.state.run
         if self._result is None and run is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, ClassVar
 
 import anyio
 
@@ -56,7 +56,7 @@ class Loop:
         self._starts = 0
         self._on_stop = on_stop
 
-    # --- driving ---------------------------------------------------------------------
+    # --- driving ------------------------------------------------------------------
 
     async def drive(self) -> None:
         """Advance until nothing is startable, then let go of the session.
@@ -90,7 +90,7 @@ class Loop:
             if writer.inbox_version > self._inbox_seen:
                 self._inbox_seen = await fold_inbox(writer, self._inbox_seen)
             action = d.decide(writer.state, owner.facts)
-            await _HANDLERS[type(action)](self, action)
+            await self._HANDLERS[type(action)](self, action)
             if scope.cancel_called:
                 return
 
@@ -118,7 +118,7 @@ class Loop:
         await writer.commit()
         await writer.store.release(writer.lease)
 
-    # --- signals from other tasks ------------------------------------------------------
+    # --- signals from other tasks -------------------------------------------------
 
     async def on_accept(self, version: int) -> None:
         """Something arrived in the inbox: a cancel is journaled, then felt (W7).
@@ -145,7 +145,7 @@ class Loop:
         self.owner.facts.halted = True
         self.owner.interrupt()
 
-    # --- actions -----------------------------------------------------------------------
+    # --- actions ------------------------------------------------------------------
 
     async def _start(self, action: d.Start) -> None:
         for record in self._opening():
@@ -282,6 +282,16 @@ class Loop:
             if item.position < cancel.position:
                 self.owner.writer.stage(r.InputParked(item.input_id, cancel.cancel_id))
 
+    _HANDLERS: ClassVar[dict[type, Callable[[Loop, Any], Awaitable[None]]]] = {
+        d.Start: _start,
+        d.Calls: _calls,
+        d.Request: _request,
+        d.Retry: _retry,
+        d.Pause: _pause,
+        d.End: _end,
+        d.Idle: _idle,
+    }
+
 
 def _ended(run: RunState, stop: Stop) -> r.RunEnded:
     final = run.outcome.req_id if run.outcome and stop.status == "completed" else None
@@ -300,14 +310,3 @@ def _deadline(timeout: float | None, limits: Budget | None) -> float:
     if limits is not None and limits.wall_time is not None:
         seconds = min(seconds, limits.wall_time)
     return math.inf if seconds == math.inf else anyio.current_time() + seconds
-
-
-_HANDLERS: Final[dict[type, Callable[[Loop, Any], Awaitable[None]]]] = {
-    d.Start: Loop._start,
-    d.Calls: Loop._calls,
-    d.Request: Loop._request,
-    d.Retry: Loop._retry,
-    d.Pause: Loop._pause,
-    d.End: Loop._end,
-    d.Idle: Loop._idle,
-}

@@ -80,7 +80,7 @@ class ModelStep:
         except ProviderError as error:
             self._failure = error
             self._fail(request, error_text(error), error.retryable)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a model object may raise anything
             # Not an outage but a defect, of the model object or of a test's script.
             self._fail(request, f"InternalError: {error_text(error)}", retryable=False)
         else:
@@ -140,7 +140,7 @@ class ModelStep:
         )
         self._tools.plan_not_started(intent.req_id, tuple(content))
 
-    # --- before ------------------------------------------------------------------------
+    # --- before -------------------------------------------------------------------
 
     def _intend(self, nudge: str) -> ModelRequest:
         owner = self._owner
@@ -184,7 +184,7 @@ class ModelStep:
         )
         return request
 
-    # --- during ------------------------------------------------------------------------
+    # --- during -------------------------------------------------------------------
 
     async def _stream(self, request: ModelRequest) -> ModelResponse:
         owner = self._owner
@@ -228,7 +228,7 @@ class ModelStep:
         self._thinking = []
         self._calls = []
 
-    # --- after -------------------------------------------------------------------------
+    # --- after --------------------------------------------------------------------
 
     def _fail(self, request: ModelRequest, error: str, retryable: bool) -> None:
         text = "".join(self._text)
@@ -247,7 +247,6 @@ class ModelStep:
 
     def _record(self, request: ModelRequest, response: ModelResponse) -> None:
         """Outcome, usage, planned calls and the first intents: one append (W4)."""
-        owner = self._owner
         self._forget_stream()
         content, calls = self._with_ids(response.content)
         status, error = _status(response, bool(calls))

@@ -13,6 +13,7 @@ from agentcore.types.content import join_text
 from agentcore.types.json import EMPTY, JsonObject
 from agentcore.types.messages import AssistantMessage, Message
 from agentcore.types.policy import ApprovalRequest, Pending
+from agentcore.types.records import ApprovalRequested
 from agentcore.types.runs import CallSummary, RunResult, Stop
 
 
@@ -93,9 +94,9 @@ def _arguments(text: str) -> JsonObject:
 def _pending(run: RunState) -> tuple[Pending, ...]:
     if run.paused is None:
         return ()
-    waiting: list[Pending] = [
-        ApprovalRequest(a.call_id, a.tool, a.arguments, a.why, a.args_hash)
-        for a in run.approvals.values()
-    ]
-    waiting += [asked.question for asked in run.questions.values()]
-    return tuple(waiting)
+    return tuple(
+        ApprovalRequest(w.call_id, w.tool, w.arguments, w.why, w.args_hash)
+        if isinstance(w, ApprovalRequested)
+        else w.question
+        for w in run.waiting.values()
+    )

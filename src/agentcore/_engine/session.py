@@ -52,6 +52,6 @@ async def open_session(
         raise
     state.epoch = lease.epoch
     writer = Writer(store, lease, state, projector, feed)
-    reason = "takeover" if state.owned or lease.took_over else "fresh"
-    writer.stage(r.OwnerAcquired(setup.owner, reason))
+    taken_over = state.owned or lease.took_over
+    writer.stage(r.OwnerAcquired(setup.owner, "takeover" if taken_over else "fresh"))
     return writer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from types import TracebackType
 from typing import Final
 
 import anyio
@@ -38,12 +39,17 @@ class SinkPump:
             self._readers.append(reader)
             self._group.start_soon(self._pump, sink, reader)
 
-    async def __aexit__(self, *exc: object) -> bool | None:
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
         for reader in self._readers:
             self._feed.drop(reader)
         # Whatever happens, the deadline holds: a sink may be slow, not for ever.
         self._group.cancel_scope.deadline = anyio.current_time() + _GRACE_SECONDS
-        return await self._group.__aexit__(*exc)
+        return await self._group.__aexit__(exc_type, exc, traceback)
 
     async def _pump(self, sink: EventSink, reader: Reader) -> None:
         async for event in reader:

@@ -73,11 +73,13 @@ class ToolStep:
         """Came back and not yet staged."""
         self._wake: anyio.Event | None = None
 
-    # --- planning ----------------------------------------------------------------------
+    # --- planning -----------------------------------------------------------------
 
     def plan(self, req_id: str, calls: list[ToolCallPart], *, truncated: bool) -> None:
-        """Stage every call of a reply, the outcomes of the unusable ones, and the
-        intents of the first segment if it needs no question (write order W4).
+        """Stage what a reply asked for (write order W4).
+
+        That is: every call, the outcomes of the unusable ones, and the intents of the
+        first segment if it needs no question.
         """
         self._queue = []
         self._segment = []
@@ -180,7 +182,7 @@ class ToolStep:
         shown = ", ".join(names[:_LISTED_NAMES]) or "none"
         return f"there is no tool named {name!r}; the tools are: {shown}"
 
-    # --- starting ----------------------------------------------------------------------
+    # --- starting -----------------------------------------------------------------
 
     def _open_segment(self) -> None:
         """Stage the intents of the next calls that may start together.
@@ -238,7 +240,7 @@ class ToolStep:
             ready.args_hash = ""
         self._admit(ready, None)
 
-    # --- running -----------------------------------------------------------------------
+    # --- running ------------------------------------------------------------------
 
     async def run(self) -> None:
         """Run the next segment of the batch to its outcomes."""
@@ -340,7 +342,7 @@ class ToolStep:
             return not_a_result(ready.spec, result)
         return result
 
-    # --- ending ------------------------------------------------------------------------
+    # --- ending -------------------------------------------------------------------
 
     async def drain(self) -> int:
         """Stage the outcomes of everything that came back; returns how many."""
@@ -362,7 +364,7 @@ class ToolStep:
         self._segment = []
         self._queue = []
 
-    # --- what a running tool may do (ToolDoors) --------------------------------------------
+    # --- what a running tool may do (ToolDoors) -----------------------------------
 
     def progress(
         self, call_id: str, message: str, progress: float | None, total: float | None

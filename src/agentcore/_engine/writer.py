@@ -94,17 +94,17 @@ class Writer:
     async def _append(
         self, tail: tuple[Record, ...], expected_inbox: int | None
     ) -> bool:
+        written = True
         with anyio.CancelScope(shield=True):
-            while self._busy is not None:
-                await self._busy.wait()
-            if not self.staged and not tail:
-                return True
-            self._busy = anyio.Event()
-            try:
-                return await self._append_now(tail, expected_inbox)
-            finally:
-                self._busy.set()
-                self._busy = None
+            await self.turn()
+            if self.staged or tail:
+                self._busy = anyio.Event()
+                try:
+                    written = await self._append_now(tail, expected_inbox)
+                finally:
+                    self._busy.set()
+                    self._busy = None
+        return written
 
     async def _append_now(
         self, tail: tuple[Record, ...], expected_inbox: int | None

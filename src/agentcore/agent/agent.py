@@ -15,7 +15,7 @@ from agentcore._base.clock import SystemClock
 from agentcore._base.describe import type_name
 from agentcore._base.ids import RandomIds
 from agentcore._engine.deps import Asks, RunSetup
-from agentcore._engine.handle import RunHandle
+from agentcore._engine.handle import Place, RunHandle
 from agentcore.agent.doors import SessionDoors
 from agentcore.agent.options import check_asks, check_id, input_item, run_setup
 from agentcore.agent.wiring import Wiring, checked_model
@@ -132,7 +132,7 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
             )
         return dataclasses.replace(self, **changes)
 
-    # --- running -----------------------------------------------------------------------
+    # --- running ------------------------------------------------------------------
 
     async def run(
         self,
@@ -237,8 +237,11 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
         fresh: bool = False,
     ) -> RunHandle:
         wiring = self._wiring()
-        private = store is None
-        kept = MemoryRunStore(clock=self.clock) if store is None else store
+        if store is None:
+            memory = MemoryRunStore(clock=self.clock)
+            place = Place(memory, session, memory, private=True, fresh=True)
+        else:
+            place = Place(store, session, wiring.watch, fresh=fresh)
 
         def make_input(prompt: Prompt, delivery: Any, input_id: str | None) -> Input:
             return input_item(
@@ -248,14 +251,10 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
         return RunHandle(
             wiring.setup,
             yours,
-            kept,
-            session,
+            place,
             item,
             lifetime=wiring.lifetimes.hold,
             make_input=make_input,
-            watch=kept if isinstance(kept, MemoryRunStore) else wiring.watch,
-            private=private,
-            fresh=fresh or private,
         )
 
     def _wiring(self) -> Wiring:
@@ -263,7 +262,7 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
             self._parts.append(Wiring(self, self._tools, self._model))
         return self._parts[0]
 
-    # --- lifetime ----------------------------------------------------------------------
+    # --- lifetime -----------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         """Keep connections and pools open until the end of the block."""

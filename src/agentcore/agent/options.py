@@ -43,7 +43,8 @@ def content_of(prompt: Prompt) -> tuple[UserPart, ...]:
         return (TextPart(prompt),)
     if isinstance(prompt, UserMessage):
         return content_of(prompt.content)
-    if not isinstance(prompt, Sequence) or isinstance(prompt, (bytes, bytearray)):
+    given: Any = prompt  # whatever the annotation says, a host may pass anything
+    if not isinstance(given, Sequence) or isinstance(given, (bytes, bytearray)):
         raise ConfigError(
             "a message is a str, a UserMessage, or a list of parts, "
             f"not {type_name(prompt)}"
@@ -105,7 +106,7 @@ def run_setup(given: RunOptions) -> RunSetup:
     unknown = values.keys() - _CHECKS.keys()
     if unknown:
         raise ConfigError(
-            f"unknown run option {sorted(unknown)[0]!r}; "
+            f"unknown run option {min(unknown)!r}; "
             f"the options are {', '.join(sorted(_CHECKS))}"
         )
     for name, value in values.items():
@@ -174,7 +175,7 @@ _CHECKS: Final[dict[str, tuple[Any, str]]] = {
     "options": (lambda v: isinstance(v, Options), "an Options"),
     "budget": (lambda v: isinstance(v, Budget), "a Budget"),
     "tools_filter": (_is_names, "a list of tool names"),
-    "asks": (lambda v: v == "refuse" or v == "pause" or callable(v), _ASKS),
+    "asks": (lambda v: v in ("refuse", "pause") or callable(v), _ASKS),
     "ephemeral": (lambda v: isinstance(v, bool), "a bool"),
     "history": (lambda v: v in ("full", "none"), "'full' or 'none'"),
     "actor": (lambda v: isinstance(v, Actor), "an Actor"),

@@ -1,14 +1,14 @@
 """The history a model sees: a pure function of the journal, folded forward.
 
-`add` takes records in order and never looks back, so a step costs the same whatever the
-length of the history. Messages are only ever appended (a view of them stays valid), and
-their digest is chained: the digest of a prefix is reproducible from the journal alone
+`add` takes records in order and never looks back, so a step costs the same whatever
+the length of the history. Messages are only ever appended (a view of them stays valid),
+and their digest is chained: that of a prefix is reproducible from the journal alone
 (invariant I4).
 
 What is shown: placed inputs, accepted replies with the results of their calls (a batch
-appears as a whole, in source order, once every call has its outcome), notes of the host.
-What is not: failed, aborted and empty attempts. Replies cut by the length limit are
-joined with their continuations, here and nowhere else.
+appears as a whole, in source order, once every call has its outcome), host notes. What
+is not: failed, aborted and empty attempts. Replies cut by the length limit are joined
+with their continuations, here and nowhere else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, overload
+from typing import Any, ClassVar, Final, overload
 
 from typing_extensions import override
 
@@ -38,8 +38,9 @@ _UNKNOWN_EFFECT: Final = (
 
 
 class History(Sequence[Message]):
-    """A read-only window on an append-only list of messages; costs the same to make
-    whatever its length.
+    """A read-only window on an append-only list of messages.
+
+    It costs the same to make whatever its length.
     """
 
     __slots__ = ("_items", "_start", "_stop")
@@ -121,7 +122,7 @@ class HistoryProjector:
 
     def add(self, record: r.Record, seq: int = 0) -> None:
         """Take the next record."""
-        take = _TAKES.get(type(record))
+        take = self._TAKES.get(type(record))
         if take is not None:
             take(self, record)
 
@@ -158,7 +159,7 @@ class HistoryProjector:
             return self._messages
         return [*self._messages, AssistantMessage(_joined(self._partial))]
 
-    # --- one method a record ---------------------------------------------------------
+    # --- one method a record ------------------------------------------------------
 
     def _accept(self, record: r.InputAccepted) -> None:
         self._accepted[record.input_id] = record
@@ -166,8 +167,10 @@ class HistoryProjector:
     def _place(self, record: r.InputPlaced) -> None:
         self._close_partial()
         accepted = self._accepted.pop(record.input_id)
-        source = "user" if accepted.source == "user" else "host"
-        self._messages.append(UserMessage(accepted.content, source))
+        spoken = accepted.source == "user"
+        self._messages.append(
+            UserMessage(accepted.content, "user" if spoken else "host")
+        )
 
     def _drop(self, record: r.InputWithdrawn) -> None:
         self._accepted.pop(record.input_id, None)
@@ -242,19 +245,18 @@ class HistoryProjector:
         if record.stop.status == "cancelled" and self._requested:
             self._messages.append(host_note(_INTERRUPTED))
 
-
-_TAKES: Final[dict[type, Callable[[HistoryProjector, Any], None]]] = {
-    r.InputAccepted: HistoryProjector._accept,
-    r.InputPlaced: HistoryProjector._place,
-    r.InputWithdrawn: HistoryProjector._drop,
-    r.ModelIntent: HistoryProjector._intend,
-    r.ModelOutcome: HistoryProjector._reply,
-    r.ToolPlanned: HistoryProjector._plan,
-    r.ToolOutcome: HistoryProjector._outcome,
-    r.OutputRejected: HistoryProjector._reject,
-    r.RunStarted: HistoryProjector._start,
-    r.RunEnded: HistoryProjector._end,
-}
+    _TAKES: ClassVar[dict[type, Callable[[HistoryProjector, Any], None]]] = {
+        r.InputAccepted: _accept,
+        r.InputPlaced: _place,
+        r.InputWithdrawn: _drop,
+        r.ModelIntent: _intend,
+        r.ModelOutcome: _reply,
+        r.ToolPlanned: _plan,
+        r.ToolOutcome: _outcome,
+        r.OutputRejected: _reject,
+        r.RunStarted: _start,
+        r.RunEnded: _end,
+    }
 
 
 def _joined(parts: list[Any]) -> tuple[Any, ...]:

@@ -66,7 +66,7 @@ class RouterExecutor:
             InvalidArguments: the arguments do not fit.
             NotFound: no executor that can check offers the tool.
         """
-        executor = self._routes.get(name)
+        executor: Any = self._routes.get(name)
         if isinstance(executor, ChecksArguments):
             return executor.check(name, arguments)
         raise NotFound(f"no executor here can check the arguments of {name!r}")

@@ -39,7 +39,7 @@ def _run(state: SessionState) -> RunState:
     return run
 
 
-# --- session ---------------------------------------------------------------------------
+# --- session ----------------------------------------------------------------------
 
 
 def _created(state: SessionState, record: r.SessionCreated) -> None:
@@ -71,7 +71,7 @@ def _value(state: SessionState, record: r.StateChanged) -> None:
         state.values[record.key] = record.value
 
 
-# --- inputs ----------------------------------------------------------------------------
+# --- inputs -----------------------------------------------------------------------
 
 
 def _accepted(state: SessionState, record: r.InputAccepted) -> None:
@@ -127,7 +127,7 @@ def _cancelled(state: SessionState, record: r.CancelRequested) -> None:
         run.cancel = record
 
 
-# --- the run ---------------------------------------------------------------------------
+# --- the run ----------------------------------------------------------------------
 
 
 def _started(state: SessionState, record: r.RunStarted) -> None:
@@ -149,7 +149,7 @@ def _ended(state: SessionState, record: r.RunEnded) -> None:
     state.resume_attempts = 0
 
 
-# --- the model -------------------------------------------------------------------------
+# --- the model --------------------------------------------------------------------
 
 
 def _request(state: SessionState, record: r.ModelIntent) -> None:
@@ -202,7 +202,7 @@ def _rejected(state: SessionState, record: r.OutputRejected) -> None:
     run.output_rejections += 1
 
 
-# --- tools -----------------------------------------------------------------------------
+# --- tools ------------------------------------------------------------------------
 
 
 def _advertised(state: SessionState, record: r.ToolsAdvertised) -> None:
@@ -270,23 +270,17 @@ def _count_invalid(run: RunState) -> None:
     run.invalid_rounds += 1
 
 
-# --- decisions and the ledger ------------------------------------------------------------
+# --- decisions and the ledger -----------------------------------------------------
 
 
-def _approval_requested(state: SessionState, record: r.ApprovalRequested) -> None:
-    _run(state).approvals[record.call_id] = record
+def _asked(state: SessionState, record: r.ApprovalRequested | r.QuestionAsked) -> None:
+    _run(state).waiting[record.call_id] = record
 
 
-def _approval_decided(state: SessionState, record: r.ApprovalDecided) -> None:
-    _run(state).approvals.pop(record.call_id, None)
-
-
-def _asked(state: SessionState, record: r.QuestionAsked) -> None:
-    _run(state).questions[record.call_id] = record
-
-
-def _answered(state: SessionState, record: r.QuestionAnswered) -> None:
-    _run(state).questions.pop(record.call_id, None)
+def _settled(
+    state: SessionState, record: r.ApprovalDecided | r.QuestionAnswered
+) -> None:
+    _run(state).waiting.pop(record.call_id, None)
 
 
 def _reserved(state: SessionState, record: r.UsageReserved) -> None:
@@ -325,10 +319,10 @@ _CHANGES: Final[dict[type, Callable[[SessionState, Any], None]]] = {
     r.ToolPlanned: _planned,
     r.ToolIntent: _intent,
     r.ToolOutcome: _outcome,
-    r.ApprovalRequested: _approval_requested,
-    r.ApprovalDecided: _approval_decided,
+    r.ApprovalRequested: _asked,
+    r.ApprovalDecided: _settled,
     r.QuestionAsked: _asked,
-    r.QuestionAnswered: _answered,
+    r.QuestionAnswered: _settled,
     r.UsageReserved: _reserved,
     r.UsageRecorded: _recorded,
 }

@@ -102,7 +102,6 @@ class RunState:
 
     __slots__ = (
         "actors",
-        "approvals",
         "attempts",
         "batch",
         "calls",
@@ -121,7 +120,6 @@ class RunState:
         "output_rejections",
         "paused",
         "placed_seq",
-        "questions",
         "rejected",
         "repetition",
         "request",
@@ -131,6 +129,7 @@ class RunState:
         "tool_uses",
         "totals",
         "truncated_rounds",
+        "waiting",
     )
 
     def __init__(self, run_id: str, seq: int, settings: JsonObject = EMPTY) -> None:
@@ -170,8 +169,8 @@ class RunState:
         self.invalid_rounds = 0
         self.repetition = Repetition()
         self.totals = Totals()
-        self.approvals: dict[str, ApprovalRequested] = {}
-        self.questions: dict[str, QuestionAsked] = {}
+        self.waiting: dict[str, ApprovalRequested | QuestionAsked] = {}
+        """What must be decided, by call id."""
         self.cancel: CancelRequested | None = None
         self.paused: RunPaused | None = None
         self.ended: RunEnded | None = None

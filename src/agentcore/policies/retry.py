@@ -52,4 +52,4 @@ class RetryPolicy:
         if retry_after is not None:
             return retry_after if retry_after <= self.max_retry_after else None
         ceiling = min(self.cap, self.base * 2 ** (attempt - 1))
-        return ceiling * self.random()
+        return float(ceiling * self.random())
