@@ -29,6 +29,7 @@
     │   ├── SessionBusy             another owner holds the session
     │   ├── SessionNotFound, SessionExists
     │   ├── InputConflict           same id with other content, or placed already
+    │   ├── InboxFull               too much waits unplaced; nothing was written
     │   ├── AlreadySettled          the decision was taken before
     │   ├── StoreFailed             disk full or I/O error: the handle is poisoned
     │   ├── NotAStore               the file is something else
@@ -247,6 +248,10 @@ class SessionExists(StoreError):
 
 class InputConflict(StoreError):
     """The id was used with other content, or the input has been placed already."""
+
+
+class InboxFull(StoreError):
+    """As much as a session may hold already waits to be placed; nothing was written."""
 
 
 class AlreadySettled(StoreError):
