@@ -116,7 +116,7 @@ def _all_exact(core: Mapping[str, Any]) -> bool:
     return True
 
 
-# --- refusing ------------------------------------------------------------------------
+# --- refusing ---------------------------------------------------------------------
 
 
 def _readable(error: ValidationError) -> str:

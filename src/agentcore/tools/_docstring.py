@@ -74,7 +74,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-# --- finding sections ----------------------------------------------------------------
+# --- finding sections -------------------------------------------------------------
 
 
 def _google_header(line: str) -> str:
@@ -114,7 +114,7 @@ def _sphinx_field(line: str) -> re.Match[str] | None:
     return None
 
 
-# --- reading them --------------------------------------------------------------------
+# --- reading them -----------------------------------------------------------------
 
 
 def _google_entries(block: list[str]) -> dict[str, str]:

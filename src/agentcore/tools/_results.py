@@ -91,7 +91,7 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-# --- at definition time --------------------------------------------------------------
+# --- at definition time -----------------------------------------------------------
 
 
 def never_json(annotation: Any) -> bool:

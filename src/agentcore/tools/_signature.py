@@ -90,7 +90,7 @@ def owner_name(function: Any) -> str:
     return f"tool function {module}.{name}" if module else f"tool function {name}"
 
 
-# --- building ------------------------------------------------------------------------
+# --- building ---------------------------------------------------------------------
 
 
 def _build(function: Callable[..., Any]) -> Signature:
