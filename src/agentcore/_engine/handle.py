@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -37,6 +37,7 @@ Lifetime = Callable[[], Any]
 """Gives an async context manager that keeps the agent's parts open."""
 MakeInput = Callable[..., i.Input]
 
+_UNOPENED: Final = cast("RunStore", None)
 _NOT_ENTERED: Final = "the run has not been started: use `async with agent.start(...)`"
 
 
@@ -44,10 +45,11 @@ _NOT_ENTERED: Final = "the run has not been started: use `async with agent.start
 class Place:
     """Where a run takes place."""
 
-    store: RunStore
+    store: Callable[[bool], RunStore]
+    """Gives the store; told whether anybody could read the journal again."""
     session_id: str
-    watch: Watch | None = None
-    """The store, where it can be watched."""
+    watch: bool = True
+    """The store can be watched."""
     private: bool = False
     """The store lives only as long as this handle."""
     fresh: bool = False
@@ -91,7 +93,7 @@ class RunHandle:
         self._setup = setup
         self._yours = yours
         self._place = place
-        self._store = place.store
+        self._store: RunStore = _UNOPENED
         self.session_id = place.session_id
         """The session this run belongs to."""
         self._input = item
@@ -114,6 +116,7 @@ class RunHandle:
         return self._drain().__await__()
 
     async def _drain(self) -> RunResult[Any]:
+        self._store = self._place.store(bool(self._setup.sinks))
         async with self._lifetime():
             await self._accept()
             await self._open()
@@ -128,6 +131,7 @@ class RunHandle:
 
     async def __aenter__(self) -> Self:
         """The input is durable when this returns."""
+        self._store = self._place.store(True)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._lifetime())
             await self._accept()
@@ -272,11 +276,11 @@ class RunHandle:
         loop = self._loop
         if loop is None:
             raise RuntimeError(_NOT_ENTERED)
-        watch = self._place.watch
-        if watch is None or (self._place.private and self._group is None):
-            await loop.drive()  # nobody else can reach this session
+        if not self._place.watch or (self._place.private and self._group is None):
+            await loop.drive()  # nobody else can reach this session, or tell us
         else:
-            with watch.on_accept(self.session_id, loop.on_accept):
+            watched = cast("Watch", self._store)
+            with watched.on_accept(self.session_id, loop.on_accept):
                 await loop.drive()
         run = loop.owner.state.run
         if self._result is None and run is not None:

@@ -29,6 +29,7 @@ from agentcore.protocols.sink import EventSink
 from agentcore.protocols.store import RunStore
 from agentcore.protocols.tools import Tool, ToolExecutor
 from agentcore.stores.memory import MemoryRunStore
+from agentcore.stores.unkept import UnkeptStore
 from agentcore.tools.toolset import collect_tools
 from agentcore.types.context import DepsT
 from agentcore.types.inbox import Input
@@ -238,10 +239,9 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
     ) -> RunHandle:
         wiring = self._wiring()
         if store is None:
-            memory = MemoryRunStore(clock=self.clock)
-            place = Place(memory, session, memory, private=True, fresh=True)
+            place = Place(self._private_store, session, private=True, fresh=True)
         else:
-            place = Place(store, session, wiring.watch, fresh=fresh)
+            place = Place(wiring.own_store, session, wiring.watch, fresh=fresh)
 
         def make_input(prompt: Prompt, delivery: Any, input_id: str | None) -> Input:
             return input_item(
@@ -256,6 +256,9 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
             lifetime=wiring.lifetimes.hold,
             make_input=make_input,
         )
+
+    def _private_store(self, kept: bool) -> RunStore:
+        return MemoryRunStore(clock=self.clock) if kept else UnkeptStore()
 
     def _wiring(self) -> Wiring:
         if not self._parts:

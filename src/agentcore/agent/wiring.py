@@ -30,7 +30,7 @@ class Wiring:
         self.local = LocalToolExecutor(tools)
         executor = _executor(self.local, tools, agent.executor)
         self.store: RunStore | None = agent.store
-        self.watch = self.store if isinstance(self.store, Watch) else None
+        self.watch = isinstance(self.store, Watch)
         self.lifetimes = Lifetimes((executor, model, self.store))
         self.setup = Setup(
             model=model,
@@ -54,6 +54,12 @@ class Wiring:
             sinks=tuple(agent.sinks),
             owner=f"{os.getpid()}:{RandomIds().new('owner')}",
         )
+
+    def own_store(self, kept: bool) -> RunStore:
+        """The agent's store; it keeps everything, whoever reads."""
+        if self.store is None:
+            raise ConfigError("the agent has no store")
+        return self.store
 
 
 def _executor(

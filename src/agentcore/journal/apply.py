@@ -131,7 +131,7 @@ def _cancelled(state: SessionState, record: r.CancelRequested) -> None:
 
 
 def _started(state: SessionState, record: r.RunStarted) -> None:
-    state.run = RunState(record.run_id, state.seq, record.settings)
+    state.run = RunState(record.run_id, state.seq)
 
 
 def _paused(state: SessionState, record: r.RunPaused) -> None:

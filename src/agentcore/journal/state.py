@@ -6,7 +6,7 @@ from typing import Any
 
 from agentcore.journal.repetition import Repetition
 from agentcore.types.actor import Actor
-from agentcore.types.json import EMPTY, JsonObject, JsonValue
+from agentcore.types.json import JsonValue
 from agentcore.types.records import (
     ApprovalRequested,
     CancelRequested,
@@ -124,7 +124,6 @@ class RunState:
         "repetition",
         "request",
         "run_id",
-        "settings",
         "started_seq",
         "tool_uses",
         "totals",
@@ -132,10 +131,9 @@ class RunState:
         "waiting",
     )
 
-    def __init__(self, run_id: str, seq: int, settings: JsonObject = EMPTY) -> None:
+    def __init__(self, run_id: str, seq: int) -> None:
         self.run_id = run_id
         self.started_seq = seq
-        self.settings = settings
         self.input_ids: list[str] = []
         self.actors: tuple[Actor, ...] = ()
         self.placed_seq = 0
