@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from agentcore._base.frozen import frozen
 from agentcore.journal.repetition import NUDGE_AT
 from agentcore.journal.state import RunState, SessionState
+from agentcore.types.records import ModelOutcome
 from agentcore.types.runs import Stop
 
 # --- actions ----------------------------------------------------------------------
@@ -145,14 +146,7 @@ def _limits(run: RunState, state: SessionState, facts: Facts) -> Action | None:
     return None
 
 
-def _first(run: RunState, state: SessionState, facts: Facts) -> Action | None:
-    return REQUEST if run.outcome is None else None
-
-
-def _failed(run: RunState, state: SessionState, facts: Facts) -> Action | None:
-    outcome = run.outcome
-    if outcome is None or outcome.status in ("ok", "length", "empty"):
-        return None
+def _failed(run: RunState, outcome: ModelOutcome, facts: Facts) -> Action | None:
     can_retry = outcome.retryable or outcome.status in ("aborted", "unknown")
     if can_retry and run.attempts < facts.max_attempts:
         return RETRY
@@ -168,10 +162,7 @@ _FAILURES: Final = {
 }
 
 
-def _empty(run: RunState, state: SessionState, facts: Facts) -> Action | None:
-    outcome = run.outcome
-    if outcome is None or outcome.status != "empty":
-        return None
+def _empty(run: RunState, outcome: ModelOutcome, facts: Facts) -> Action | None:
     if run.missing_call_rounds >= MAX_ROUNDS:
         detail = f"{MAX_ROUNDS} replies announced a tool call and held none"
         return End(Stop("stuck", "invalid_output", detail))
@@ -201,14 +192,29 @@ NUDGE_SHORTER: Final = Request(
 )
 
 
-def _truncated(run: RunState, state: SessionState, facts: Facts) -> Action | None:
-    outcome = run.outcome
-    if outcome is None or outcome.status != "length":
-        return None
+def _truncated(run: RunState, outcome: ModelOutcome, facts: Facts) -> Action | None:
     if run.truncated_rounds > MAX_CONTINUATIONS:
         detail = f"{run.truncated_rounds} replies in a row hit the length limit"
         return End(Stop("stuck", "truncated", detail))
     return NUDGE_SHORTER if run.batch else NUDGE_CONTINUE
+
+
+_BY_STATUS: Final = {
+    "error": _failed,
+    "aborted": _failed,
+    "unknown": _failed,
+    "empty": _empty,
+    "length": _truncated,
+}
+
+
+def _reply(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    """The last reply was not one to work with, or there is none yet."""
+    outcome = run.outcome
+    if outcome is None:
+        return REQUEST
+    rule = _BY_STATUS.get(outcome.status)
+    return rule(run, outcome, facts) if rule is not None else None
 
 
 def _stuck(run: RunState, state: SessionState, facts: Facts) -> Action | None:
@@ -243,10 +249,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     _halted,
     _open_calls,
     _limits,
-    _first,
-    _failed,
-    _empty,
-    _truncated,
+    _reply,
     _stuck,
     _unanswered,
 )

@@ -66,7 +66,7 @@ class Follower:
 
     def _take(self, stored: r.StoredRecord) -> None:
         apply(self.state, stored.record)
-        self._projector.add(stored.record, stored.seq)
+        self._projector.add(stored.record)
         run = self.state.run
         if run is None or not isinstance(stored.record, (r.RunEnded, r.RunPaused)):
             return

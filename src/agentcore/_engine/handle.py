@@ -239,7 +239,11 @@ class RunHandle:
         item = self._input
         try:
             writer = await open_session(
-                self._setup, self._store, self.session_id, self._feed
+                self._setup,
+                self._store,
+                self.session_id,
+                self._feed,
+                fresh=self._place.private,
             )
         except SessionBusy:
             if item is None:

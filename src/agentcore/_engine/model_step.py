@@ -10,6 +10,7 @@ import anyio.lowlevel
 
 from agentcore._base.describe import error_text
 from agentcore._engine.owner import Owner
+from agentcore._engine.planning import stage_unstarted
 from agentcore._engine.tool_step import ToolStep
 from agentcore.errors import BrokenStream, ProviderError
 from agentcore.journal.state import RunState
@@ -125,20 +126,16 @@ class ModelStep:
             content.append(ThinkingPart("".join(self._thinking)))
         if self._text:
             content.append(TextPart("".join(self._text)))
-        content.extend(
-            ToolCallPart(
-                call.name,
-                call.arguments,
-                self._owner.setup.ids.new("call"),
-                call.provider_call_id,
-            )
-            for call in self._calls
-        )
+        new_id = self._owner.setup.ids.new
+        calls = [
+            ToolCallPart(c.name, c.arguments, new_id("call"), c.provider_call_id)
+            for c in self._calls
+        ]
         self._forget_stream()
         self._stage_outcome(
-            r.ModelOutcome(intent.req_id, intent.attempt, "aborted", tuple(content))
+            r.ModelOutcome(intent.req_id, intent.attempt, "aborted", (*content, *calls))
         )
-        self._tools.plan_not_started(intent.req_id, tuple(content))
+        stage_unstarted(self._owner, intent.req_id, calls, "the reply was stopped")
 
     # --- before -------------------------------------------------------------------
 

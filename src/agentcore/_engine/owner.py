@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Final, cast
 
 import anyio
-from anyio.lowlevel import current_token
+from anyio.lowlevel import EventLoopToken, current_token
 
 from agentcore._engine.decide import Facts
 from agentcore._engine.deps import RunSetup, Setup
@@ -21,9 +22,9 @@ from agentcore.types.options import NO_OPTIONS, Options
 _NO_TOOLS: Final = Toolbox((), {}, "")
 
 
-def _loop_time() -> Callable[[], float]:
+def _clock_of(token: EventLoopToken) -> Callable[[], float]:
     """`anyio.current_time`, without looking the event loop up at each call."""
-    clock = getattr(current_token().native_token, "time", None)
+    clock = getattr(token.native_token, "time", None)
     return cast("Callable[[], float]", clock or anyio.current_time)
 
 
@@ -44,6 +45,8 @@ class Owner:
         "run_deadline",
         "scope",
         "setup",
+        "thread",
+        "token",
         "toolbox",
         "view",
         "writer",
@@ -60,7 +63,10 @@ class Owner:
         self.view = LiveView(writer.state, writer.projector, setup.clock)
         self.scope = anyio.CancelScope()
         self.in_effect = False
-        self.now = _loop_time()
+        self.token = current_token()
+        """The event loop, for threads of blocking tools."""
+        self.thread = threading.get_ident()
+        self.now = _clock_of(self.token)
         """The event loop's own clock, which deadlines are told in; seconds."""
         self.run_deadline = math.inf
         """When the run is out of time, on the event loop's clock."""

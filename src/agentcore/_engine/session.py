@@ -32,9 +32,11 @@ async def accept_input(
 
 
 async def open_session(
-    setup: Setup, store: RunStore, session_id: str, feed: Feed
+    setup: Setup, store: RunStore, session_id: str, feed: Feed, *, fresh: bool = False
 ) -> Writer:
     """Become the owner and fold the journal.
+
+    `fresh`: it holds nothing but its creation, so there is nothing to read.
 
     Raises:
         SessionBusy: another owner holds the session.
@@ -44,9 +46,12 @@ async def open_session(
     try:
         state = SessionState(session_id)
         projector = setup.projector()
-        async for stored in store.read(session_id):
-            apply(state, stored.record)
-            projector.add(stored.record, stored.seq)
+        if fresh:
+            state.seq = 1
+        else:
+            async for stored in store.read(session_id):
+                apply(state, stored.record)
+                projector.add(stored.record)
     except BaseException:
         await store.release(lease)
         raise

@@ -1,4 +1,4 @@
-"""The calls of one reply: planned, gated, started in source order, settled.
+"""The calls of one reply: gated, started in source order, settled.
 
 Neighbouring calls of tools declared `parallel` form a segment and run beside each
 other; every other call is a segment of its own, so it overlaps nothing. The intents of
@@ -8,10 +8,11 @@ calls come back and projected in source order.
 
 from __future__ import annotations
 
-from typing import Any, Final
+import threading
+from typing import Any
 
 import anyio
-from pydantic_core import from_json
+import anyio.from_thread
 
 from agentcore._base.canonical import json_digest
 from agentcore._engine.gate import (
@@ -23,39 +24,18 @@ from agentcore._engine.gate import (
 )
 from agentcore._engine.outcome import (
     not_a_result,
-    not_started,
     outcome_of,
     result_of_error,
     timed_out,
 )
 from agentcore._engine.owner import Owner
-from agentcore.errors import InvalidArguments, NotFound
-from agentcore.journal.state import CallState
+from agentcore._engine.planning import Ready, plan_again, plan_calls
 from agentcore.types import records as r
-from agentcore.types.content import BlobRef, CallStatus, TextPart, ToolCallPart
+from agentcore.types.content import BlobRef, ToolCallPart
 from agentcore.types.context import ToolContext
 from agentcore.types.events import ToolProgress
-from agentcore.types.json import JsonObject
 from agentcore.types.policy import Answer, Question
-from agentcore.types.tools import OUTPUT_TOOL, ToolCall, ToolResult, ToolSpec
-
-_TRUNCATED: Final = "truncated: the reply was cut off by the length limit; not executed"
-_LISTED_NAMES: Final = 30
-"""Tool names shown to a model that asked for one there is not."""
-
-
-class _Ready:
-    """A usable call: parsed, checked, not yet started."""
-
-    __slots__ = ("args_hash", "call", "spec", "state")
-
-    def __init__(
-        self, call: ToolCall, spec: ToolSpec, args_hash: str, state: CallState
-    ) -> None:
-        self.call = call
-        self.spec = spec
-        self.args_hash = args_hash
-        self.state = state
+from agentcore.types.tools import ToolResult
 
 
 class ToolStep:
@@ -65,11 +45,11 @@ class ToolStep:
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
-        self._queue: list[_Ready] = []
+        self._queue: list[Ready] = []
         """Usable calls that have no intent, in source order."""
-        self._segment: list[_Ready] = []
+        self._segment: list[Ready] = []
         """Calls whose intent is staged and whose outcome is not."""
-        self._finished: list[tuple[_Ready, ToolResult]] = []
+        self._finished: list[tuple[Ready, ToolResult]] = []
         """Came back and not yet staged."""
         self._wake: anyio.Event | None = None
 
@@ -81,106 +61,9 @@ class ToolStep:
         That is: every call, the outcomes of the unusable ones, and the intents of the
         first segment if it needs no question.
         """
-        self._queue = []
+        self._queue = plan_calls(self._owner, req_id, calls, truncated=truncated)
         self._segment = []
-        seen: set[str] = set()
-        for index, part in enumerate(calls):
-            self._plan_one(req_id, index, part, truncated, seen)
         self._open_segment()
-
-    def plan_not_started(self, req_id: str, content: tuple[Any, ...]) -> None:
-        """Complete calls of a reply that was stopped: on record, never run."""
-        writer = self._owner.writer
-        calls = [part for part in content if type(part) is ToolCallPart]
-        for index, part in enumerate(calls):
-            writer.stage(_planned(part, req_id, index, "", ""))
-            writer.stage(not_started(part.call_id, "stream stopped"))
-
-    def _plan_one(
-        self,
-        req_id: str,
-        index: int,
-        part: ToolCallPart,
-        truncated: bool,
-        seen: set[str],
-    ) -> None:
-        writer = self._owner.writer
-        duplicate = part.provider_call_id in seen
-        if part.provider_call_id:
-            seen.add(part.provider_call_id)
-        if truncated:
-            writer.stage(_planned(part, req_id, index, "", ""))
-            self._refuse(part, "invalid_args", _TRUNCATED)
-            return
-        if part.name == OUTPUT_TOOL and self._owner.setup.output is not None:
-            self._plan_output(req_id, index, part)
-            return
-        spec = self._owner.toolbox.by_name.get(part.name)
-        if spec is None:
-            writer.stage(_planned(part, req_id, index, "", ""))
-            self._refuse(part, "unavailable", self._no_such_tool(part.name))
-            return
-        try:
-            arguments = self._parse(part)
-        except InvalidArguments as error:
-            writer.stage(_planned(part, req_id, index, "", str(error)))
-            self._refuse(part, "invalid_args", str(error))
-            return
-        args_hash = json_digest(arguments)
-        writer.stage(_planned(part, req_id, index, args_hash, ""))
-        if duplicate:
-            message = "this call id appeared before in the same reply; not executed"
-            self._refuse(part, "duplicate", message)
-            return
-        call = ToolCall(part.call_id, part.name, arguments, spec.replay, spec.timeout)
-        state = self._owner.run.calls[part.call_id]
-        self._queue.append(_Ready(call, spec, args_hash, state))
-
-    def _parse(self, part: ToolCallPart) -> JsonObject:
-        text = part.arguments or "{}"  # vendors send nothing for "no arguments"
-        check = self._owner.setup.check_arguments
-        if check is not None:
-            try:
-                return check(part.name, text)
-            except NotFound:
-                pass  # another executor's tool: it checks for itself
-        try:
-            value = from_json(text)
-        except ValueError as error:
-            raise InvalidArguments(
-                f"the arguments are no valid JSON: {error}"
-            ) from None
-        if not isinstance(value, dict):
-            raise InvalidArguments("the arguments must be a JSON object")
-        return value
-
-    def _plan_output(self, req_id: str, index: int, part: ToolCallPart) -> None:
-        """A call of the output tool: it is the final content, not an effect."""
-        owner, writer = self._owner, self._owner.writer
-        output = owner.setup.output
-        errors = output.check(part.arguments) if output is not None else ""
-        writer.stage(_planned(part, req_id, index, "", errors))
-        if errors:
-            writer.stage(
-                r.OutputRejected(req_id, errors, owner.run.output_rejections + 1)
-            )
-            self._refuse(part, "invalid_args", errors)
-        elif owner.run.final_call is not None:
-            self._refuse(part, "duplicate", "a final answer was given before")
-        else:
-            content = (TextPart("accepted"),)
-            writer.stage(r.ToolOutcome(part.call_id, "ok", "none", content))
-
-    def _refuse(self, part: ToolCallPart, status: CallStatus, message: str) -> None:
-        content = (TextPart(message),)
-        self._owner.writer.stage(
-            r.ToolOutcome(part.call_id, status, "none", content, status)
-        )
-
-    def _no_such_tool(self, name: str) -> str:
-        names = sorted(self._owner.toolbox.by_name)
-        shown = ", ".join(names[:_LISTED_NAMES]) or "none"
-        return f"there is no tool named {name!r}; the tools are: {shown}"
 
     # --- starting -----------------------------------------------------------------
 
@@ -203,7 +86,7 @@ class ToolStep:
             del queue[0]
             self._admit(ready, verdict)
 
-    def _admit(self, ready: _Ready, refusal: r.ToolOutcome | None) -> None:
+    def _admit(self, ready: Ready, refusal: r.ToolOutcome | None) -> None:
         refusal = refusal or charge(self._owner, ready.call)
         if refusal is not None:
             self._owner.writer.stage(refusal)
@@ -247,7 +130,7 @@ class ToolStep:
         owner = self._owner
         if not self._segment:
             if not self._queue:
-                self._requeue()
+                self._queue = plan_again(self._owner)
             self._open_segment()
             if not self._segment and self._queue:
                 await self._ask_first()
@@ -259,29 +142,7 @@ class ToolStep:
         else:
             await self._run_together(self._segment)
 
-    def _requeue(self) -> None:
-        """After a resume: the open calls of the journal are not in the queue yet."""
-        owner = self._owner
-        for state in owner.run.batch:
-            if state.outcome is not None:
-                continue
-            planned = state.planned
-            spec = owner.toolbox.by_name.get(planned.name)
-            part = ToolCallPart(planned.name, state.arguments, planned.call_id)
-            if spec is None:
-                self._refuse(part, "unavailable", self._no_such_tool(planned.name))
-                continue
-            try:
-                arguments = self._parse(part)
-            except InvalidArguments as error:
-                self._refuse(part, "invalid_args", str(error))
-                continue
-            call = ToolCall(
-                planned.call_id, planned.name, arguments, spec.replay, spec.timeout
-            )
-            self._queue.append(_Ready(call, spec, planned.args_hash, state))
-
-    async def _run_single(self, ready: _Ready) -> None:
+    async def _run_single(self, ready: Ready) -> None:
         owner = self._owner
         scope = owner.scope
         owner.in_effect = True
@@ -294,7 +155,7 @@ class ToolStep:
         self._segment = []
         await self.drain()
 
-    async def _run_together(self, segment: list[_Ready]) -> None:
+    async def _run_together(self, segment: list[Ready]) -> None:
         owner = self._owner
         scope = owner.scope
         longest = max(ready.spec.timeout for ready in segment)
@@ -316,7 +177,7 @@ class ToolStep:
             scope.deadline = owner.run_deadline
         self._segment = []
 
-    async def _run_one(self, ready: _Ready, longest: float) -> None:
+    async def _run_one(self, ready: Ready, longest: float) -> None:
         """One of several calls, with its own deadline if it is shorter."""
         if ready.spec.timeout < longest:
             result = timed_out(ready.spec)
@@ -328,7 +189,7 @@ class ToolStep:
         if self._wake is not None:
             self._wake.set()
 
-    async def _execute(self, ready: _Ready) -> ToolResult:
+    async def _execute(self, ready: Ready) -> ToolResult:
         """The one seam to an executor. Every exception becomes a result."""
         owner = self._owner
         context: ToolContext[Any] = ToolContext(
@@ -369,8 +230,13 @@ class ToolStep:
     def progress(
         self, call_id: str, message: str, progress: float | None, total: float | None
     ) -> None:
-        """Show progress to the host."""
-        self._owner.writer.feed.delta(ToolProgress(call_id, message, progress, total))
+        """Show progress to the host; a blocking tool calls this from its thread."""
+        event = ToolProgress(call_id, message, progress, total)
+        feed, home = self._owner.writer.feed, self._owner.token
+        if threading.get_ident() == self._owner.thread:
+            feed.delta(event)
+        else:
+            anyio.from_thread.run_sync(feed.delta, event, token=home)
 
     async def record_process(self, call_id: str, pgid: int, started: float) -> None:
         """Journal a child's process group before it runs user code (W5)."""
@@ -393,17 +259,3 @@ class ToolStep:
         await writer.turn()
         writer.stage(r.QuestionAnswered(call_id, answer, "", self._owner.yours.actor))
         return answer
-
-
-def _planned(
-    part: ToolCallPart, req_id: str, index: int, args_hash: str, error: str
-) -> r.ToolPlanned:
-    return r.ToolPlanned(
-        part.call_id,
-        req_id,
-        index,
-        part.name,
-        args_hash,
-        part.provider_call_id,
-        error,
-    )

@@ -12,7 +12,7 @@ import anyio
 from agentcore._base.describe import error_text
 from agentcore._engine.feed import Feed
 from agentcore.errors import InboxChanged, StoreError, StoreFailed
-from agentcore.journal.apply import apply
+from agentcore.journal.apply import CHANGES
 from agentcore.journal.state import SessionState
 from agentcore.protocols.context import Projector
 from agentcore.protocols.store import Appended, RunStore
@@ -24,8 +24,10 @@ class Writer:
     """Owns the session's journal while the lease lasts."""
 
     __slots__ = (
+        "_add",
         "_busy",
         "_inline",
+        "_takes",
         "committed",
         "feed",
         "inbox_version",
@@ -49,6 +51,8 @@ class Writer:
         self.lease = lease
         self.state = state
         self.projector = projector
+        self._add = projector.add
+        self._takes = projector.takes
         self.feed = feed
         self.staged: list[Record] = []
         self.committed = state.seq
@@ -61,8 +65,18 @@ class Writer:
     def stage(self, record: Record) -> None:
         """Fold a record in; it is committed with the next append."""
         self.staged.append(record)
-        apply(self.state, record)
-        self.projector.add(record, self.state.seq)
+        self._fold(record)
+
+    def _fold(self, record: Record) -> None:
+        # `apply` written out: this runs seven times a step.
+        kind = type(record)
+        state = self.state
+        state.seq += 1
+        change = CHANGES.get(kind)
+        if change is not None:
+            change(state, record)
+        if kind in self._takes:
+            self._add(record)
 
     async def commit(self) -> None:
         """Append what is staged.
@@ -142,7 +156,6 @@ class Writer:
         self.committed = done.seq
         self.inbox_version = done.inbox_version
         for record in tail:
-            apply(self.state, record)
-            self.projector.add(record, self.state.seq)
+            self._fold(record)
         if self.feed.readers:
             self.feed.commit(first, records)

@@ -14,7 +14,7 @@ with their continuations, here and nowhere else.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Final, overload
 
@@ -120,7 +120,12 @@ class HistoryProjector:
         self._chain = hashlib.blake2b(digest_size=16)
         self._hashed = 0
 
-    def add(self, record: r.Record, seq: int = 0) -> None:
+    @property
+    def takes(self) -> Mapping[type, object]:
+        """The record types that change anything here."""
+        return self._TAKES
+
+    def add(self, record: r.Record) -> None:
         """Take the next record."""
         take = self._TAKES.get(type(record))
         if take is not None:

@@ -18,7 +18,7 @@ from agentcore.types.tools import OUTPUT_TOOL
 def apply(state: SessionState, record: Any) -> None:
     """Fold the next record of the journal into the state."""
     state.seq += 1
-    change = _CHANGES.get(type(record))
+    change = CHANGES.get(type(record))
     if change is not None:
         change(state, record)
 
@@ -166,6 +166,7 @@ def _reply(state: SessionState, record: r.ModelOutcome) -> None:
     if intent is not None and intent.purpose != "main":
         return
     run.outcome = record
+    run.asked = [p for p in record.content if type(p) is ToolCallPart]
     run.final_call = None
     run.rejected = False
     status = record.status
@@ -211,17 +212,11 @@ def _advertised(state: SessionState, record: r.ToolsAdvertised) -> None:
 
 def _planned(state: SessionState, record: r.ToolPlanned) -> None:
     run = _run(state)
-    call = CallState(record, _argument_text(run, record.call_id))
+    asked = run.asked[record.index] if record.index < len(run.asked) else None
+    call = CallState(record, asked.arguments if asked is not None else "")
     run.batch.append(call)
     run.calls[record.call_id] = call
     run.open_calls += 1
-
-
-def _argument_text(run: RunState, call_id: str) -> str:
-    for part in run.outcome.content if run.outcome else ():
-        if type(part) is ToolCallPart and part.call_id == call_id:
-            return part.arguments
-    return ""
 
 
 def _intent(state: SessionState, record: r.ToolIntent) -> None:
@@ -294,7 +289,7 @@ def _recorded(state: SessionState, record: r.UsageRecorded) -> None:
         run.totals.add(record.usage)
 
 
-_CHANGES: Final[dict[type, Callable[[SessionState, Any], None]]] = {
+CHANGES: Final[dict[type, Callable[[SessionState, Any], None]]] = {
     r.SessionCreated: _created,
     r.OwnerAcquired: _acquired,
     r.OwnerReleased: _released,
@@ -326,3 +321,4 @@ _CHANGES: Final[dict[type, Callable[[SessionState, Any], None]]] = {
     r.UsageReserved: _reserved,
     r.UsageRecorded: _recorded,
 }
+"""What each kind of record changes; `apply` counts and looks up here."""

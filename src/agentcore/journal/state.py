@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from agentcore.journal.repetition import Repetition
 from agentcore.types.actor import Actor
+from agentcore.types.content import ToolCallPart
 from agentcore.types.json import JsonValue
 from agentcore.types.records import (
     ApprovalRequested,
@@ -97,81 +100,52 @@ class Totals:
         )
 
 
+@dataclass(slots=True, eq=False)
 class RunState:
     """The open run, or the last one."""
 
-    __slots__ = (
-        "actors",
-        "attempts",
-        "batch",
-        "calls",
-        "cancel",
-        "empty_rounds",
-        "ended",
-        "exhausted",
-        "fatal_call",
-        "final_call",
-        "head_seq",
-        "input_ids",
-        "invalid_rounds",
-        "missing_call_rounds",
-        "open_calls",
-        "outcome",
-        "output_rejections",
-        "paused",
-        "placed_seq",
-        "rejected",
-        "repetition",
-        "request",
-        "run_id",
-        "started_seq",
-        "tool_uses",
-        "totals",
-        "truncated_rounds",
-        "waiting",
-    )
-
-    def __init__(self, run_id: str, seq: int) -> None:
-        self.run_id = run_id
-        self.started_seq = seq
-        self.input_ids: list[str] = []
-        self.actors: tuple[Actor, ...] = ()
-        self.placed_seq = 0
-        """Where the last input was placed."""
-        self.request: ModelIntent | None = None
-        """The request in flight."""
-        self.head_seq = 0
-        """Prefix the last request showed the model."""
-        self.outcome: ModelOutcome | None = None
-        """The last outcome of a main request."""
-        self.attempts = 0
-        """Failed attempts in a row."""
-        self.batch: list[CallState] = []
-        """The calls of the last reply, in source order."""
-        self.calls: dict[str, CallState] = {}
-        """All calls of the run."""
-        self.open_calls = 0
-        self.final_call: CallState | None = None
-        """The accepted call of the output tool."""
-        self.fatal_call: CallState | None = None
-        """A failed call of a tool that declares `on_fatal="end"`."""
-        self.exhausted = ""
-        """The limit that forbade a call."""
-        self.tool_uses: dict[str, int] = {}
-        self.rejected = False
-        """The last reply was not accepted as output."""
-        self.output_rejections = 0
-        self.empty_rounds = 0
-        self.missing_call_rounds = 0
-        self.truncated_rounds = 0
-        self.invalid_rounds = 0
-        self.repetition = Repetition()
-        self.totals = Totals()
-        self.waiting: dict[str, ApprovalRequested | QuestionAsked] = {}
-        """What must be decided, by call id."""
-        self.cancel: CancelRequested | None = None
-        self.paused: RunPaused | None = None
-        self.ended: RunEnded | None = None
+    run_id: str
+    started_seq: int
+    input_ids: list[str] = field(default_factory=list)
+    actors: tuple[Actor, ...] = ()
+    placed_seq: int = 0
+    """Where the last input was placed."""
+    request: ModelIntent | None = None
+    """The request in flight."""
+    head_seq: int = 0
+    """Prefix the last request showed the model."""
+    outcome: ModelOutcome | None = None
+    """The last outcome of a main request."""
+    asked: Sequence[ToolCallPart] = ()
+    """The calls in that reply, as the model wrote them."""
+    batch: list[CallState] = field(default_factory=list)
+    """The same calls as planned, in source order."""
+    calls: dict[str, CallState] = field(default_factory=dict)
+    """All calls of the run."""
+    open_calls: int = 0
+    final_call: CallState | None = None
+    """The accepted call of the output tool."""
+    fatal_call: CallState | None = None
+    """A failed call of a tool that declares `on_fatal="end"`."""
+    exhausted: str = ""
+    """The limit that forbade a call."""
+    rejected: bool = False
+    """The last reply was not accepted as output."""
+    attempts: int = 0
+    """Failed attempts in a row."""
+    output_rejections: int = 0
+    empty_rounds: int = 0
+    missing_call_rounds: int = 0
+    truncated_rounds: int = 0
+    invalid_rounds: int = 0
+    tool_uses: dict[str, int] = field(default_factory=dict)
+    totals: Totals = field(default_factory=Totals)
+    repetition: Repetition = field(default_factory=Repetition)
+    waiting: dict[str, ApprovalRequested | QuestionAsked] = field(default_factory=dict)
+    """What must be decided, by call id."""
+    cancel: CancelRequested | None = None
+    paused: RunPaused | None = None
+    ended: RunEnded | None = None
 
     @property
     def is_open(self) -> bool:

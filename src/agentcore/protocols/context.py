@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from agentcore.types.json import JsonObject
@@ -23,7 +23,12 @@ class CallPreparer(Protocol):
 class Projector(Protocol):
     """Folds the journal forward into the messages a model sees."""
 
-    def add(self, record: Record, seq: int) -> None:
+    @property
+    def takes(self) -> Mapping[type, object]:
+        """The record types that change anything here; others need not be offered."""
+        ...
+
+    def add(self, record: Record) -> None:
         """Take the next record."""
         ...
 

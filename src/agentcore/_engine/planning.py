@@ -1,0 +1,183 @@
+"""What a reply asked for, on record: every call planned, the unusable ones settled.
+
+Nothing is repaired by guessing: broken arguments, unknown names, cut-off replies and
+repeated ids each get an outcome the model can read, and nothing of them runs
+(run semantics 2.12).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic_core import from_json
+
+from agentcore._base.canonical import json_digest
+from agentcore._engine.owner import Owner
+from agentcore.errors import InvalidArguments, NotFound
+from agentcore.journal.state import CallState
+from agentcore.types import records as r
+from agentcore.types.content import CallStatus, TextPart, ToolCallPart
+from agentcore.types.json import JsonObject
+from agentcore.types.tools import OUTPUT_TOOL, ToolCall, ToolSpec
+
+_TRUNCATED: Final = "truncated: the reply was cut off by the length limit; not executed"
+_DUPLICATE: Final = "this call id appeared before in the same reply; not executed"
+_LISTED_NAMES: Final = 30
+"""Tool names shown to a model that asked for one there is not."""
+
+
+class Ready:
+    """A usable call: parsed, checked, not yet started."""
+
+    __slots__ = ("args_hash", "call", "spec", "state")
+
+    def __init__(
+        self, call: ToolCall, spec: ToolSpec, args_hash: str, state: CallState
+    ) -> None:
+        self.call = call
+        self.spec = spec
+        self.args_hash = args_hash
+        """Empty where a decision changed the arguments."""
+        self.state = state
+
+
+def plan_calls(
+    owner: Owner, req_id: str, calls: list[ToolCallPart], *, truncated: bool
+) -> list[Ready]:
+    """Stage the calls of a reply; returns the usable ones in source order."""
+    ready: list[Ready] = []
+    seen: set[str] = set()
+    for index, part in enumerate(calls):
+        duplicate = part.provider_call_id in seen
+        if part.provider_call_id:
+            seen.add(part.provider_call_id)
+        if truncated:
+            _stage_planned(owner, req_id, index, part)
+            refuse(owner, part.call_id, "invalid_args", _TRUNCATED)
+        elif part.name == OUTPUT_TOOL and owner.setup.output is not None:
+            _plan_output(owner, req_id, index, part)
+        else:
+            call = _plan_call(owner, req_id, index, part)
+            if call is not None and duplicate:
+                refuse(owner, part.call_id, "duplicate", _DUPLICATE)
+            elif call is not None:
+                ready.append(call)
+    return ready
+
+
+def plan_again(owner: Owner) -> list[Ready]:
+    """The open calls of the journal, after a resume or a timeout: usable again."""
+    ready: list[Ready] = []
+    for state in owner.run.batch:
+        if state.outcome is not None:
+            continue
+        planned = state.planned
+        spec = owner.toolbox.by_name.get(planned.name)
+        if spec is None:
+            refuse(owner, planned.call_id, "unavailable", _unknown(owner, planned.name))
+            continue
+        try:
+            arguments = _parse(owner, planned.name, state.arguments)
+        except InvalidArguments as error:
+            refuse(owner, planned.call_id, "invalid_args", str(error))
+            continue
+        call = ToolCall(
+            planned.call_id, planned.name, arguments, spec.replay, spec.timeout
+        )
+        ready.append(Ready(call, spec, planned.args_hash, state))
+    return ready
+
+
+def refuse(owner: Owner, call_id: str, status: CallStatus, message: str) -> None:
+    """Stage the outcome of a call that is not going to run."""
+    content = (TextPart(message),)
+    owner.writer.stage(r.ToolOutcome(call_id, status, "none", content, status))
+
+
+def _plan_call(
+    owner: Owner, req_id: str, index: int, part: ToolCallPart
+) -> Ready | None:
+    spec = owner.toolbox.by_name.get(part.name)
+    if spec is None:
+        _stage_planned(owner, req_id, index, part)
+        refuse(owner, part.call_id, "unavailable", _unknown(owner, part.name))
+        return None
+    try:
+        arguments = _parse(owner, part.name, part.arguments)
+    except InvalidArguments as error:
+        _stage_planned(owner, req_id, index, part, error=str(error))
+        refuse(owner, part.call_id, "invalid_args", str(error))
+        return None
+    args_hash = json_digest(arguments)
+    _stage_planned(owner, req_id, index, part, args_hash)
+    call = ToolCall(part.call_id, part.name, arguments, spec.replay, spec.timeout)
+    return Ready(call, spec, args_hash, owner.run.calls[part.call_id])
+
+
+def _stage_planned(
+    owner: Owner,
+    req_id: str,
+    index: int,
+    part: ToolCallPart,
+    args_hash: str = "",
+    error: str = "",
+) -> None:
+    owner.writer.stage(
+        r.ToolPlanned(
+            part.call_id,
+            req_id,
+            index,
+            part.name,
+            args_hash,
+            part.provider_call_id,
+            error,
+        )
+    )
+
+
+def stage_unstarted(
+    owner: Owner, req_id: str, calls: list[ToolCallPart], outcome: str
+) -> None:
+    """Complete calls of a reply that was stopped: on record, never run."""
+    for index, part in enumerate(calls):
+        _stage_planned(owner, req_id, index, part)
+        refuse(owner, part.call_id, "not_started", outcome)
+
+
+def _parse(owner: Owner, name: str, text: str) -> JsonObject:
+    text = text or "{}"  # vendors send nothing for "no arguments"
+    check = owner.setup.check_arguments
+    if check is not None:
+        try:
+            return check(name, text)
+        except NotFound:
+            pass  # another executor's tool: it checks for itself
+    try:
+        value = from_json(text)
+    except ValueError as error:
+        raise InvalidArguments(f"the arguments are no valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidArguments("the arguments must be a JSON object")
+    return value
+
+
+def _plan_output(owner: Owner, req_id: str, index: int, part: ToolCallPart) -> None:
+    """A call of the output tool: it is the final content, not an effect."""
+    output, run = owner.setup.output, owner.run
+    errors = output.check(part.arguments) if output is not None else ""
+    _stage_planned(owner, req_id, index, part, error=errors)
+    if errors:
+        owner.writer.stage(r.OutputRejected(req_id, errors, run.output_rejections + 1))
+        refuse(owner, part.call_id, "invalid_args", errors)
+    elif run.final_call is not None:
+        message = "a final answer was given before"
+        refuse(owner, part.call_id, "duplicate", message)
+    else:
+        content = (TextPart("accepted"),)
+        owner.writer.stage(r.ToolOutcome(part.call_id, "ok", "none", content))
+
+
+def _unknown(owner: Owner, name: str) -> str:
+    names = sorted(owner.toolbox.by_name)
+    shown = ", ".join(names[:_LISTED_NAMES]) or "none"
+    return f"there is no tool named {name!r}; the tools are: {shown}"
