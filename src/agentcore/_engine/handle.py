@@ -256,6 +256,7 @@ class RunHandle:
         self._follower = None
         if item is not None and self._position == writer.state.inbox_seen + 1:
             stage_item(writer, self._position, item)
+            writer.inbox_seen = self._position
         # Whatever else waits in the inbox is read before the first decision.
         writer.inbox_version = max(self._position, writer.state.inbox_seen)
         if item is None:

@@ -6,22 +6,41 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from agentcore._engine.writer import Writer
+from agentcore.protocols.store import InboxPage
 from agentcore.types import inbox as i
 from agentcore.types import records as r
 
 
-async def fold_inbox(writer: Writer, after: int) -> int:
-    """Stage a record for every inbox item after position `after`.
-
-    Returns the inbox version this owner has now seen.
-    """
-    page = await writer.store.inbox(writer.state.session_id, after)
+async def fold_inbox(writer: Writer) -> None:
+    """Stage a record for every inbox item that has not been seen."""
+    page = await writer.store.inbox(writer.state.session_id, writer.inbox_seen)
     await writer.turn()
-    for position, item in page.items:
-        if position > after:
-            stage_item(writer, position, item)
+    _fold_page(writer, page)
+    # What was taken for news may have been none.
+    writer.inbox_version = max(writer.inbox_seen, page.version)
+
+
+async def fold_cancel(writer: Writer) -> bool:
+    """Fold in what arrived, at once, if a cancel is among it (W7); tells if so.
+
+    Everything else waits for the next boundary.
+    """
+    page = await writer.store.inbox(writer.state.session_id, writer.inbox_seen)
+    # Before the wait: whoever holds the journal now must look before it goes on.
     writer.inbox_version = max(writer.inbox_version, page.version)
-    return page.version
+    await writer.turn()
+    if not any(type(item) is i.Cancel for _, item in page.items):
+        return False
+    _fold_page(writer, page)
+    await writer.commit()
+    return True
+
+
+def _fold_page(writer: Writer, page: InboxPage) -> None:
+    for position, item in page.items:
+        if position > writer.inbox_seen:
+            stage_item(writer, position, item)
+            writer.inbox_seen = position
 
 
 def stage_item(writer: Writer, position: int, item: i.InboxItem) -> None:

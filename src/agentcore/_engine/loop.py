@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import anyio
 
 from agentcore._engine import decide as d
-from agentcore._engine.inbox import fold_inbox, stage_item
+from agentcore._engine.inbox import fold_cancel, fold_inbox
 from agentcore._engine.model_step import ModelStep
 from agentcore._engine.outcome import interrupted
 from agentcore._engine.owner import Owner
@@ -25,7 +25,6 @@ from agentcore._engine.tool_step import ToolStep
 from agentcore._engine.toolbox import open_toolbox
 from agentcore.errors import AgentCoreError, StoreError
 from agentcore.journal.state import RunState, SessionState
-from agentcore.types import inbox as i
 from agentcore.types import records as r
 from agentcore.types.policy import Budget
 from agentcore.types.runs import Stop
@@ -38,7 +37,6 @@ class Loop:
     """Drives one session."""
 
     __slots__ = (
-        "_inbox_seen",
         "_model",
         "_on_stop",
         "_starts",
@@ -52,7 +50,6 @@ class Loop:
         self.finished = False
         self._tools = ToolStep(owner)
         self._model = ModelStep(owner, self._tools)
-        self._inbox_seen = owner.state.inbox_seen
         self._starts = 0
         self._on_stop = on_stop
 
@@ -87,8 +84,8 @@ class Loop:
         owner = self.owner
         scope, writer = owner.scope, owner.writer
         while not self.finished:
-            if writer.inbox_version > self._inbox_seen:
-                self._inbox_seen = await fold_inbox(writer, self._inbox_seen)
+            if writer.inbox_version > writer.inbox_seen:
+                await fold_inbox(writer)
             action = d.decide(writer.state, owner.facts)
             await self._HANDLERS[type(action)](self, action)
             if scope.cancel_called:
@@ -121,24 +118,9 @@ class Loop:
     # --- signals from other tasks -------------------------------------------------
 
     async def on_accept(self, version: int) -> None:
-        """Something arrived in the inbox: a cancel is journaled, then felt (W7).
-
-        Everything else waits for the next boundary.
-        """
-        if self.finished:
-            return
-        writer = self.owner.writer
-        page = await writer.store.inbox(writer.state.session_id, self._inbox_seen)
-        await writer.turn()
-        writer.inbox_version = max(writer.inbox_version, page.version)
-        if not any(type(item) is i.Cancel for _, item in page.items):
-            return
-        for position, item in page.items:
-            if position > self._inbox_seen:
-                stage_item(writer, position, item)
-        self._inbox_seen = max(self._inbox_seen, page.version)
-        await writer.commit()
-        self.owner.interrupt()
+        """Something arrived in the inbox: a cancel is journaled, then felt (W7)."""
+        if not self.finished and await fold_cancel(self.owner.writer):
+            self.owner.interrupt()
 
     def halt(self) -> None:
         """The host leaves: settle what runs, pause, release."""

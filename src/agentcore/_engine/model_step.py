@@ -9,6 +9,7 @@ from typing import Any, Final
 import anyio.lowlevel
 
 from agentcore._base.describe import error_text
+from agentcore._engine.inbox import fold_cancel
 from agentcore._engine.owner import Owner
 from agentcore._engine.planning import stage_unstarted
 from agentcore._engine.tool_step import ToolStep
@@ -73,8 +74,10 @@ class ModelStep:
         self._nudge = nudge
         request = self._intend(nudge)
         await owner.writer.commit()
+        if owner.writer.has_mail:
+            await fold_cancel(owner.writer)
         if not owner.may_start_effects():
-            self.settle(owner.run)
+            self.settle(owner.run, sent=False)
             return None
         try:
             response = await self._stream(request)
@@ -116,7 +119,7 @@ class ModelStep:
             return None
         return await self.run(self._nudge)
 
-    def settle(self, run: RunState) -> None:
+    def settle(self, run: RunState, *, sent: bool = True) -> None:
         """The request in flight was stopped: keep what had arrived."""
         intent = run.request
         if intent is None:
@@ -133,7 +136,10 @@ class ModelStep:
         ]
         self._forget_stream()
         self._stage_outcome(
-            r.ModelOutcome(intent.req_id, intent.attempt, "aborted", (*content, *calls))
+            r.ModelOutcome(
+                intent.req_id, intent.attempt, "aborted", (*content, *calls)
+            ),
+            sent=sent,
         )
         stage_unstarted(self._owner, intent.req_id, calls, "the reply was stopped")
 
@@ -266,11 +272,12 @@ class ModelStep:
         elif status == "ok":
             self._check_output(req_id, response)
 
-    def _stage_outcome(self, outcome: r.ModelOutcome) -> None:
-        writer = self._owner.writer
+    def _stage_outcome(self, outcome: r.ModelOutcome, *, sent: bool = True) -> None:
+        writer, usage = self._owner.writer, outcome.usage
         writer.stage(outcome)
+        estimated = sent and usage is None
         writer.stage(
-            r.UsageRecorded(outcome.req_id, outcome.usage, outcome.usage is None)
+            r.UsageRecorded(outcome.req_id, usage, estimated, released=not sent)
         )
 
     def _with_ids(

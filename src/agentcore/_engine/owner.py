@@ -92,6 +92,13 @@ class Owner:
         """Admission is open: nobody cancelled, and the host is still here."""
         return self.run.cancel is None and not self.facts.halted
 
+    def stop_cause(self) -> str:
+        """What stops the run: the id of a cancel, or a word."""
+        cancel = self.run.cancel
+        if cancel is not None:
+            return cancel.cancel_id
+        return "wall_time" if self.facts.out_of_time else "host"
+
     def interrupt(self) -> None:
         """Cut the effect in flight short; between effects the flags are enough."""
         if self.in_effect:

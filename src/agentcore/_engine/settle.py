@@ -28,7 +28,7 @@ async def settle(owner: Owner, model: ModelStep, tools: ToolStep) -> None:
 async def _settle_calls(owner: Owner, run: RunState) -> None:
     facts, writer = owner.facts, owner.writer
     stopping = run.cancel is not None or facts.halted or facts.out_of_time
-    cause = _cause(owner, run)
+    cause = owner.stop_cause()
     for call in list(run.batch):
         if call.outcome is not None:
             continue
@@ -43,9 +43,3 @@ async def _settle_calls(owner: Owner, run: RunState) -> None:
             writer.stage(await outcome_of(call, spec, result, writer.store))
         else:
             writer.stage(interrupted(call_id, spec, cause))
-
-
-def _cause(owner: Owner, run: RunState) -> str:
-    if run.cancel is not None:
-        return run.cancel.cancel_id
-    return "wall_time" if owner.facts.out_of_time else "host"

@@ -22,8 +22,10 @@ from agentcore._engine.gate import (
     charge,
     judge,
 )
+from agentcore._engine.inbox import fold_cancel
 from agentcore._engine.outcome import (
     not_a_result,
+    not_started,
     outcome_of,
     result_of_error,
     timed_out,
@@ -74,7 +76,7 @@ class ToolStep:
         then is committed first.
         """
         queue = self._queue
-        while queue:
+        while queue and self._owner.may_start_effects():
             ready = queue[0]
             if self._segment and not (
                 ready.spec.parallel and self._segment[-1].spec.parallel
@@ -121,7 +123,8 @@ class ToolStep:
         if answer is not ready.call:
             ready.call = answer
             ready.args_hash = ""
-        self._admit(ready, None)
+        if self._owner.may_start_effects():
+            self._admit(ready, None)
 
     # --- running ------------------------------------------------------------------
 
@@ -135,7 +138,14 @@ class ToolStep:
             if not self._segment and self._queue:
                 await self._ask_first()
         await owner.writer.commit()
-        if not self._segment or not owner.may_start_effects():
+        if owner.writer.has_mail:
+            await fold_cancel(owner.writer)
+        if not owner.may_start_effects():
+            # Stopped between intent and effect: nothing of it has begun.
+            for ready in self._segment:
+                owner.writer.stage(not_started(ready.call.id, owner.stop_cause()))
+            self._segment = []
+        if not self._segment:
             return
         if len(self._segment) == 1:
             await self._run_single(self._segment[0])

@@ -30,6 +30,7 @@ class Writer:
         "_takes",
         "committed",
         "feed",
+        "inbox_seen",
         "inbox_version",
         "lease",
         "poisoned",
@@ -56,7 +57,10 @@ class Writer:
         self.feed = feed
         self.staged: list[Record] = []
         self.committed = state.seq
+        self.inbox_seen = state.inbox_seen
+        """Position up to which the inbox has been folded in."""
         self.inbox_version = state.inbox_seen
+        """Position up to which it is known to reach."""
         self.poisoned: BaseException | None = None
         # A store that never suspends needs neither a shield nor a lock.
         self._inline = bool(getattr(store, "commits_inline", False))
@@ -90,6 +94,11 @@ class Writer:
         elif self.staged or self._busy is not None:
             await self._append((), None)
 
+    @property
+    def has_mail(self) -> bool:
+        """Something arrived in the inbox that has not been folded in."""
+        return self.inbox_version > self.inbox_seen
+
     async def turn(self) -> None:
         """Wait until no append is under way, so that a second task may stage."""
         while self._busy is not None:
@@ -102,8 +111,8 @@ class Writer:
         value tells (the conditional finish of the run semantics).
         """
         if self._inline:
-            return await self._append_now(records, self.inbox_version)
-        return await self._append(records, self.inbox_version)
+            return await self._append_now(records, self.inbox_seen)
+        return await self._append(records, self.inbox_seen)
 
     async def _append(
         self, tail: tuple[Record, ...], expected_inbox: int | None
@@ -154,7 +163,7 @@ class Writer:
     ) -> None:
         first = self.committed + 1
         self.committed = done.seq
-        self.inbox_version = done.inbox_version
+        self.inbox_version = max(self.inbox_version, done.inbox_version)
         for record in tail:
             self._fold(record)
         if self.feed.readers:

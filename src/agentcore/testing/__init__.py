@@ -6,6 +6,9 @@
     Gate                                  where a fake waits for the test
     FakeClock, CountingIds                time and identifiers
     EffectLog                             effects, countable after a kill
+    check_journal, assert_valid           the rules every journal keeps
+    check_digests                         every prompt can be made again
+    check_pairing                         every call has its one result
 
 Nothing here needs pytest, except the plugin (`testing.plugin`) and the contract suites
 (`testing.contracts`). Names load on first use: the plugin is imported by every pytest
@@ -19,6 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentcore._base.guard import forbid_model_requests as forbid_model_requests
+    from agentcore.journal.digests import check_digests as check_digests
+    from agentcore.journal.invariants import Violation as Violation
+    from agentcore.journal.invariants import assert_valid as assert_valid
+    from agentcore.journal.invariants import check_journal as check_journal
+    from agentcore.journal.pairing import check_pairing as check_pairing
     from agentcore.testing.effects import EffectLog as EffectLog
     from agentcore.testing.executor import FakeExecutor as FakeExecutor
     from agentcore.testing.executor import in_turn as in_turn
@@ -48,8 +56,13 @@ _LAZY = {
     "ScriptedModel": "agentcore.testing.scripted",
     "Step": "agentcore.testing.steps",
     "StepLike": "agentcore.testing.steps",
+    "Violation": "agentcore.journal.invariants",
+    "assert_valid": "agentcore.journal.invariants",
     "call": "agentcore.testing.steps",
     "call_raw": "agentcore.testing.steps",
+    "check_digests": "agentcore.journal.digests",
+    "check_journal": "agentcore.journal.invariants",
+    "check_pairing": "agentcore.journal.pairing",
     "forbid_model_requests": "agentcore._base.guard",
     "in_turn": "agentcore.testing.executor",
     "step": "agentcore.testing.steps",
@@ -68,8 +81,13 @@ __all__ = [
     "ScriptedModel",
     "Step",
     "StepLike",
+    "Violation",
+    "assert_valid",
     "call",
     "call_raw",
+    "check_digests",
+    "check_journal",
+    "check_pairing",
     "forbid_model_requests",
     "in_turn",
     "step",
