@@ -16,13 +16,14 @@ This is the only module of the providers that opens connections.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Final, Self
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -30,7 +31,7 @@ import httpx
 from anyio.lowlevel import RunVar
 
 from agentcore._base.frozen import frozen
-from agentcore.errors import ConfigError
+from agentcore.errors import ConfigError, ProviderError
 from agentcore.providers._faults import error_from_response, error_from_transport
 
 REAL_REQUESTS: Final[ContextVar[bool]] = ContextVar(
@@ -38,9 +39,6 @@ REAL_REQUESTS: Final[ContextVar[bool]] = ContextVar(
 )
 """Whether requests may leave this machine. The pytest plugin sets it to `False`; then a
 request to a host that is not loopback raises `ConfigError` before it leaves."""
-
-Answer: TypeAlias = httpx.Response
-"""A successful answer whose body is still unread."""
 
 ERROR_BODY_LIMIT: Final = 64 * 1024
 """Bytes of an error body that are read; the rest is not fetched."""
@@ -57,6 +55,52 @@ class HttpTimeout:
     """Until a connection stands."""
     read: float = 120.0
     """Between two pieces of the answer, and until its first."""
+
+
+class Answer:
+    """A vendor's answer: its head, and its body a piece at a time."""
+
+    __slots__ = ("_body", "_response", "headers", "host", "status")
+
+    def __init__(self, response: httpx.Response, host: str) -> None:
+        self._response = response
+        self._body = response.aiter_bytes()
+        self.headers: Mapping[str, str] = response.headers
+        self.host = host
+        self.status = response.status_code
+
+    async def read(self) -> bytes | None:
+        """The next piece of the body as it arrives, or `None` at its end.
+
+        Raises:
+            ProviderError: the connection failed; `in_stream` is left to the caller.
+        """
+        try:
+            return await anext(self._body, None)
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise error_from_transport(error, host=self.host) from error
+
+    async def read_all(self, limit: int) -> bytes:
+        """What is left of the body, at most about `limit` bytes; never fails.
+
+        For error bodies: where one breaks off, its status is an answer too.
+        """
+        body = b""
+        with contextlib.suppress(ProviderError):
+            while len(body) < limit and (piece := await self.read()) is not None:
+                body += piece
+        return body[:limit]
+
+    async def aclose(self) -> None:
+        """Close the connection, or give it back if the body was read to its end."""
+        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+            await self._response.aclose()
+            # httpx reads through a row of async generators and closes only the
+            # connection. What is left of them would be found by the garbage collector,
+            # which trio reports. Run them out: on a closed connection each stops.
+            with contextlib.suppress(Exception):
+                while True:
+                    await anext(self._body)
 
 
 class _Shared:
@@ -142,20 +186,19 @@ class HttpPool:
         """
         self._guard()
         async with self:
-            response = await self._send(path, body, headers)
+            answer = Answer(await self._send(path, body, headers), self.host)
             try:
-                if not response.is_success:
+                if not 200 <= answer.status < 300:
                     raise error_from_response(
-                        response.status_code,
-                        response.headers,
-                        await _error_body(response),
+                        answer.status,
+                        answer.headers,
+                        await answer.read_all(ERROR_BODY_LIMIT),
                         host=self.host,
                         secrets=secrets,
                     )
-                yield response
+                yield answer
             finally:
-                with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-                    await response.aclose()
+                await answer.aclose()
 
     async def _send(
         self, path: str, body: bytes, headers: Mapping[str, str]
@@ -192,7 +235,8 @@ class HttpPool:
         timeout = self._timeout
         # No limit on connections: how many requests run is the host's decision, and
         # a queue in here would look like a slow vendor.
-        limits = httpx.Limits(max_keepalive_connections=_KEPT_CONNECTIONS)
+        kept = _KEPT_CONNECTIONS if _keeps_connections(self.host) else 0
+        limits = httpx.Limits(max_keepalive_connections=kept)
         return httpx.AsyncClient(
             verify=self._trust(),
             timeout=httpx.Timeout(timeout.read, connect=timeout.connect),
@@ -211,29 +255,6 @@ class HttpPool:
         return self._tls
 
 
-async def body_chunks(response: Answer, host: str) -> AsyncGenerator[bytes, None]:
-    """The pieces of an answer's body, as they arrive.
-
-    Raises:
-        ProviderError: the connection failed; `in_stream` is left to the caller.
-    """
-    try:
-        async for chunk in response.aiter_bytes():
-            yield chunk
-    except (httpx.HTTPError, httpx.StreamError) as error:
-        raise error_from_transport(error, host=host) from error
-
-
-async def bounded(chunks: AsyncIterator[bytes], limit: int) -> bytes:
-    """The first bytes of a body, at most `limit`."""
-    body = b""
-    async for chunk in chunks:
-        body += chunk
-        if len(body) >= limit:
-            break
-    return body[:limit]
-
-
 def is_loopback(host: str) -> bool:
     """Whether a request to this host stays on this machine."""
     if host == "localhost" or host.endswith(".localhost"):
@@ -244,17 +265,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-async def _error_body(response: httpx.Response) -> bytes:
-    """As much of an error's body as arrives; the status alone is an answer too."""
-    body = b""
-    try:
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) >= ERROR_BODY_LIMIT:
-                break
-    except (httpx.HTTPError, httpx.StreamError):
-        pass
-    return body[:ERROR_BODY_LIMIT]
+def _keeps_connections(host: str) -> bool:
+    """Whether a connection is used for more than one request.
+
+    Not on loopback: connecting there is cheap, and llama.cpp's server promises to keep
+    a connection and closes it behind each streamed answer, so the next request on it
+    may be lost.
+    """
+    return not is_loopback(host)
 
 
 def _checked(base_url: str) -> httpx.URL:

@@ -50,10 +50,19 @@ class SseParser:
         """
         if b"\r" in chunk or self._skip_newline:
             chunk = self._with_plain_newlines(chunk)
+        parts = self._parts
+        # What nearly every chunk is: one whole event of one data line.
+        if (
+            not parts
+            and chunk.startswith(b"data: ")
+            and chunk.find(b"\n") == len(chunk) - 2
+            and chunk.endswith(b"\n\n")
+        ):
+            self._opening = False
+            return [SseEvent("", chunk[6:-2])]
         if not chunk:
             return []
-        if self._parts:
-            parts = self._parts
+        if parts:
             straddles = chunk[0] == 10 and parts[-1].endswith(b"\n")
             parts.append(chunk)
             if not straddles and b"\n\n" not in chunk:
@@ -99,20 +108,18 @@ class SseParser:
 
     def _events(self, blocks: list[bytes]) -> list[SseEvent]:
         events: list[SseEvent] = []
+        if self._opening and blocks:
+            self._opening = False
+            blocks[0] = blocks[0].removeprefix(_BOM)
         for block in blocks:
-            # What nearly every event is: one data line and nothing else.
             if block.startswith(b"data: ") and b"\n" not in block:
                 events.append(SseEvent("", block[6:]))
             elif block and (event := self._parse(block)) is not None:
                 events.append(event)
-        if blocks:
-            self._opening = False
         return events
 
-    def _parse(self, block: bytes) -> SseEvent | None:
-        if self._opening:
-            self._opening = False
-            block = block.removeprefix(_BOM)
+    @staticmethod
+    def _parse(block: bytes) -> SseEvent | None:
         name = b""
         data: list[bytes] = []
         for line in block.split(b"\n"):

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
@@ -51,19 +51,22 @@ _ILLEGAL_IN_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME: Final = 64
 
 
+CallIds: TypeAlias = tuple[tuple[str, str, str | None], ...]
+"""The calls of a message: key, id on the wire, and the id the key had before."""
+
+
 @frozen
 class Fragment:
     """The JSON of one message: objects joined by commas, empty for none."""
 
     json: bytes
-    ids: tuple[tuple[str, str], ...] = ()
-    """The calls it holds: their key, and their id on the wire."""
+    ids: CallIds = ()
 
     @classmethod
     def of(
         cls,
         messages: Sequence[Mapping[str, Any]],
-        ids: tuple[tuple[str, str], ...] = (),
+        ids: CallIds = (),
     ) -> Fragment:
         """Encode the wire messages that one message became."""
         return cls(b",".join(_to_json(message) for message in messages), ids)
@@ -101,13 +104,16 @@ class MessageEncoder:
             case Unknown():
                 raise self._refusal(f"a message of the unknown kind {message.kind!r}")
 
-    def forget(self, fragment: Fragment) -> None:
-        """Free the ids of a fragment that is no longer part of the conversation."""
-        for key, wire_id in fragment.ids:
-            self._wire_ids.pop(key, None)
+    def forget(self, ids: CallIds) -> None:
+        """Free the ids of a message that is no longer part of the conversation."""
+        for key, wire_id, before in reversed(ids):
             self._taken.discard(wire_id)
+            if before is None:
+                del self._wire_ids[key]
+            else:
+                self._wire_ids[key] = before
 
-    # --- user ------------------------------------------------------------------------
+    # --- user ---------------------------------------------------------------------
 
     def _user_content(self, parts: Sequence[Part]) -> str | list[Mapping[str, Any]]:
         # Plain text as a plain string: servers with a chat template often know no list.
@@ -165,13 +171,13 @@ class MessageEncoder:
             raise self._refusal(f"the {part.kind} part without bytes or URL")
         return part.data
 
-    # --- assistant -------------------------------------------------------------------
+    # --- assistant ----------------------------------------------------------------
 
     def _assistant(self, message: AssistantMessage) -> Fragment:
         texts: list[str] = []
         thoughts: list[str] = []
         calls: list[Mapping[str, Any]] = []
-        ids: list[tuple[str, str]] = []
+        ids: list[tuple[str, str, str | None]] = []
         for part in message.content:
             match part:
                 case TextPart():
@@ -195,8 +201,8 @@ class MessageEncoder:
             wire["tool_calls"] = calls
         return Fragment.of([wire], tuple(ids))
 
-    def _claim(self, part: ToolCallPart) -> tuple[str, str]:
-        """The call's key and the id it goes by in this request."""
+    def _claim(self, part: ToolCallPart) -> tuple[str, str, str | None]:
+        """The call's key, the id it goes by in this request, and its id before."""
         key = part.call_id or part.provider_call_id
         candidates = (part.provider_call_id, part.call_id)
         wire_id = next(
@@ -207,15 +213,16 @@ class MessageEncoder:
             wire_id = _made_id(key, salt, short=self._profile.short_ids)
             salt += 1
         self._taken.add(wire_id)
+        before = self._wire_ids.get(key)
         self._wire_ids[key] = wire_id
-        return key, wire_id
+        return key, wire_id, before
 
     def _legal(self, call_id: str) -> bool:
         if self._profile.short_ids:
             return _SHORT_ID.match(call_id) is not None
         return 0 < len(call_id) <= _LONGEST_ID
 
-    # --- tool results ----------------------------------------------------------------
+    # --- tool results -------------------------------------------------------------
 
     def _results(self, results: Sequence[ToolResultPart]) -> Fragment:
         wire: list[Mapping[str, Any]] = []
@@ -261,7 +268,7 @@ def _sendable(arguments: str) -> str:
     try:
         if isinstance(from_json(arguments), dict):
             return arguments
-    except ValueError:
+    except (ValueError, TypeError):  # TypeError: half a surrogate pair
         pass
     if not arguments.strip():
         return "{}"

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    aclosing,
+    asynccontextmanager,
+    suppress,
+)
 from types import TracebackType
 from typing import Final, Self
 
@@ -13,7 +18,7 @@ from typing_extensions import override
 
 from agentcore.errors import BadResponse, ConfigError, ProviderError
 from agentcore.providers._faults import error_in_stream, rate_limits, request_id
-from agentcore.providers._http import Answer, HttpPool, HttpTimeout, body_chunks
+from agentcore.providers._http import Answer, HttpPool, HttpTimeout
 from agentcore.providers._keys import (
     ApiKey,
     Headers,
@@ -95,7 +100,9 @@ class OpenAIChatModel:
         if isinstance(http_timeout, int | float):
             http_timeout = HttpTimeout(read=http_timeout)
         self._pool = HttpPool(
-            base_url or profile.base_url, timeout=http_timeout, proxy=proxy
+            profile.base_url if base_url is None else base_url,
+            timeout=http_timeout,
+            proxy=proxy,
         )
         self._encoder = Encoder(model, profile, self._capabilities)
 
@@ -183,41 +190,39 @@ class OpenAIChatModel:
         self, answer: Answer, secrets: tuple[str, ...]
     ) -> AsyncGenerator[ModelDelta, None]:
         decoder = Decoder()
-        parser = _parser_for(answer, self._pool.host)
-        async with aclosing(body_chunks(answer, self._pool.host)) as chunks:
-            try:
-                while not decoder.complete:
-                    chunk = await _next(chunks, decoder)
-                    events = parser.end() if chunk is None else parser.feed(chunk)
-                    for event in events:
-                        for delta in _feed(decoder, event, last=chunk is None):
-                            yield delta
-                    if chunk is None:
-                        break
-                last: list[ModelDelta] = []
-                response = decoder.finish(
-                    last,
-                    request_id=request_id(answer.headers),
-                    rate_limits=rate_limits(answer.headers),
-                )
-            except ErrorObject as error:
-                raise error_in_stream(
-                    error.body,
-                    answer.headers,
-                    host=self._pool.host,
-                    secrets=secrets,
-                    in_stream=decoder.started,
-                ) from None
-            except ProviderError as error:
-                error.in_stream = decoder.started
-                error.request_id = error.request_id or request_id(answer.headers)
-                raise
-            for delta in last:
-                yield delta
-            yield ResponseDone(response)
-            # Read to the end, or the connection could not be used again.
-            with anyio.move_on_after(_DRAIN_SECONDS):
-                await _drain(chunks)
+        parser = _parser_for(answer)
+        try:
+            ended = False
+            while not (ended or decoder.complete):
+                piece = await _next(answer, decoder)
+                ended = piece is None
+                for event in parser.end() if piece is None else parser.feed(piece):
+                    for delta in _feed(decoder, event, ended):
+                        yield delta
+            last: list[ModelDelta] = []
+            response = decoder.finish(
+                last,
+                request_id=request_id(answer.headers),
+                rate_limits=rate_limits(answer.headers),
+            )
+        except ErrorObject as error:
+            raise error_in_stream(
+                error.body,
+                answer.headers,
+                host=answer.host,
+                secrets=secrets,
+                in_stream=decoder.started,
+            ) from None
+        except ProviderError as error:
+            error.in_stream = decoder.started
+            error.request_id = error.request_id or request_id(answer.headers)
+            raise
+        for delta in last:
+            yield delta
+        # Before the last delta: whoever has it may leave. Read to its end, or the
+        # connection could not be used again.
+        await _drain(answer)
+        yield ResponseDone(response)
 
 
 def _profile(provider: str, base_url: str | None) -> Profile:
@@ -248,39 +253,36 @@ class _WholeBody:
         return [SseEvent("whole", b"".join(self._parts))]
 
 
-def _parser_for(answer: Answer, host: str) -> SseParser | _WholeBody:
+def _parser_for(answer: Answer) -> SseParser | _WholeBody:
     content_type = answer.headers.get("content-type", "").partition(";")[0].strip()
     if content_type == "application/json":
         return _WholeBody()
     if content_type == "text/html":
         raise BadResponse(
-            f"{host} answered with a web page instead of a reply; is base_url right?",
-            status=answer.status_code,
+            f"{answer.host} answered with a web page, no reply; is base_url right?",
+            status=answer.status,
         )
     return SseParser()
 
 
-async def _next(chunks: AsyncGenerator[bytes, None], decoder: Decoder) -> bytes | None:
+async def _next(answer: Answer, decoder: Decoder) -> bytes | None:
     """The next piece of the body, or `None` where the reply ends without its marker."""
     if not decoder.may_end:
-        return await anext(chunks, None)
+        return await answer.read()
     # Some servers never send the marker, and leave the connection open or cut it.
-    try:
-        with anyio.move_on_after(_GRACE_SECONDS):
-            return await anext(chunks, None)
-    except ProviderError:
-        pass
+    with anyio.move_on_after(_GRACE_SECONDS), suppress(ProviderError):
+        return await answer.read()
     return None
 
 
-def _feed(decoder: Decoder, event: SseEvent, *, last: bool) -> list[ModelDelta]:
+def _feed(decoder: Decoder, event: SseEvent, ended: bool) -> list[ModelDelta]:
     if event.name == "error":
         raise ErrorObject({"error": _error_body(event.data)})
     try:
         return decoder.feed(event.data)
     except BadResponse:
         # Half an event at the end of a cut stream says nothing of its own.
-        if last and event.name != "whole":
+        if ended and event.name != "whole":
             return []
         raise
 
@@ -293,9 +295,8 @@ def _error_body(data: bytes) -> object:
     return body.get("error", body) if isinstance(body, dict) else body
 
 
-async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:
-    try:
-        async for _ in chunks:
+async def _drain(answer: Answer) -> None:
+    """Read what follows a complete reply; whatever it is, it does not matter."""
+    with anyio.move_on_after(_DRAIN_SECONDS), suppress(ProviderError):
+        while await answer.read() is not None:
             pass
-    except ProviderError:
-        pass  # the reply is complete; what comes after it does not matter

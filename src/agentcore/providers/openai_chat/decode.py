@@ -40,6 +40,9 @@ _FINISH: Final[Mapping[str, Finish]] = {
     "sensitive": "content_filter",  # zhipu
 }
 
+_NEVER: Final = b"\0"
+"""No JSON begins with it."""
+
 _MISSES: Final = 8
 """So many chunks in a row that were all different: the short way does not pay."""
 
@@ -56,6 +59,7 @@ class Decoder:
     """Reads one reply: `feed` it the data of each event, then call `finish`."""
 
     __slots__ = (
+        "_behind",
         "_calls",
         "_finish_word",
         "_is_thinking",
@@ -88,8 +92,9 @@ class Decoder:
         self._refused = False
         self._usage: Usage | None = None
         # What stands around the text of a plain text chunk, see `_learn`.
-        self._prefix = b""
-        self._suffix = b""
+        self._prefix = _NEVER
+        self._suffix = _NEVER
+        self._behind = b""
         self._misses = 0
 
     @property
@@ -105,13 +110,13 @@ class Decoder:
                 another one.
             ErrorObject: it is the vendor's error.
         """
-        prefix = self._prefix
-        if prefix and data.startswith(prefix) and data.endswith(self._suffix):
-            text = self._text_between(data)
-            if text:
-                self._misses = 0
-                self._pieces.append(text)
-                return [TextDelta(text)]
+        if (
+            data.startswith(self._prefix)
+            and data.endswith(self._suffix)
+            and (text := self._text_between(data))
+        ):
+            self._pieces.append(text)
+            return [TextDelta(text)]
         if data.startswith(b"[DONE]"):
             self.complete = True
             return []
@@ -163,9 +168,9 @@ class Decoder:
             {"finish_reason": word} if word is not None and word != finish else EMPTY,
         )
 
-    # --- reading ---------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------
 
-    def _parse(self, data: bytes) -> Mapping[str, Any]:
+    def _parse(self, data: bytes) -> dict[str, Any]:
         try:
             chunk = from_json(data)
         except ValueError as error:
@@ -184,28 +189,35 @@ class Decoder:
             raise ErrorObject(chunk)
         return chunk
 
-    def _read(self, chunk: Mapping[str, Any], out: list[ModelDelta]) -> None:
+    # Types are compared, not tested by `isinstance` against `Mapping`: what `from_json`
+    # makes are plain dicts and lists, and this runs for every delta.
+
+    def _read(self, chunk: dict[str, Any], out: list[ModelDelta]) -> None:
         if self._model is None:
-            model = chunk.get("model")
-            self._model = model if isinstance(model, str) and model else None
-            reply_id = chunk.get("id")
-            self.reply_id = reply_id if isinstance(reply_id, str) else None
+            self._read_head(chunk)
         usage = chunk.get("usage")
         choices = chunk.get("choices")
-        if isinstance(choices, list):
+        if type(choices) is list:
             for choice in choices:
                 # Only the first answer; more are only there if a host asked for them.
-                if isinstance(choice, Mapping) and not choice.get("index"):
-                    usage = usage or choice.get("usage")  # moonshot
+                if type(choice) is dict and not choice.get("index"):
                     self._read_choice(choice, out)
-        if usage is None and isinstance(groq := chunk.get("x_groq"), Mapping):
-            usage = groq.get("usage")
-        if isinstance(usage, Mapping):
+                    usage = usage or choice.get("usage")  # moonshot
+        if usage is None and "x_groq" in chunk:
+            usage = _object(chunk["x_groq"]).get("usage")
+        if type(usage) is dict:
             self._usage = read_usage(usage)
 
-    def _read_choice(self, choice: Mapping[str, Any], out: list[ModelDelta]) -> None:
+    def _read_head(self, chunk: dict[str, Any]) -> None:
+        model, reply_id = chunk.get("model"), chunk.get("id")
+        if isinstance(model, str) and model:
+            self._model = model
+        if isinstance(reply_id, str) and reply_id:
+            self.reply_id = reply_id
+
+    def _read_choice(self, choice: dict[str, Any], out: list[ModelDelta]) -> None:
         delta = choice.get("delta") or choice.get("message")
-        if isinstance(delta, Mapping):
+        if type(delta) is dict:
             thinking = delta.get("reasoning_content") or delta.get("reasoning")
             if thinking:
                 self._emit(thinking, out, thinking=True)
@@ -225,20 +237,21 @@ class Decoder:
         if self._calls is None:
             self._calls = ToolCallAssembler()
         for fragment in fragments:
-            if isinstance(fragment, Mapping):
+            if isinstance(fragment, dict):
                 self._calls.add(fragment, out)
                 self.started = True  # the model was seen to act, even without a delta
 
     def _emit(self, value: object, out: list[ModelDelta], *, thinking: bool) -> None:
-        if isinstance(value, list):  # mistral: a list of typed pieces
-            for item in value:
-                self._emit_item(item, out, thinking=thinking)
-        elif isinstance(value, str) and value:
+        if isinstance(value, str):
             if self._is_thinking is not thinking:
                 self._close_part()
                 self._is_thinking = thinking
-            self._pieces.append(value)
-            out.append(ThinkingDelta(value) if thinking else TextDelta(value))
+            if value:
+                self._pieces.append(value)
+                out.append(ThinkingDelta(value) if thinking else TextDelta(value))
+        elif isinstance(value, list):  # mistral: a list of typed pieces
+            for item in value:
+                self._emit_item(item, out, thinking=thinking)
 
     def _emit_item(
         self, item: object, out: list[ModelDelta], *, thinking: bool
@@ -258,34 +271,49 @@ class Decoder:
             )
             self._pieces = []
 
-    # --- the short way for plain text ------------------------------------------------
+    # --- the short way for plain text ---------------------------------------------
     #
     # Nearly all chunks of a stream differ in their text only, and parsing the same
     # envelope again and again is most of what a delta costs. So the bytes around the
     # text of a plain chunk are remembered; where they stand around the next one too,
     # only the JSON string in between is parsed. That is the same as parsing all of it:
     # the beginning leaves a JSON parser inside that string, and what is in between is
-    # the inside of one string, or `from_json` refuses it.
+    # the inside of one string, or `from_json` refuses it. OpenAI pads its chunks with
+    # letters at the very end, so the bytes behind the text may have such a gap.
 
     def _learn(self, data: bytes, text: str) -> None:
-        self._prefix = b""
+        self._prefix = _NEVER
         self._misses += 1
         start = data.find(b'"content":') + 10
         start += data[start : start + 1] == b" "
-        # From the back: the first quote behind which the text itself ends.
         end = data.find(b'"}', start)
         if start < 10 or end < 0 or data.count(b'"content"') != 1:
             return
-        if self._calls is not None:
+        if self._calls is not None or self._is_thinking:
             return  # a piece of a call may stand in the same chunk
-        if self._string(data[start : end + 1]) == text and not self._is_thinking:
-            self._prefix = data[: start + 1]
-            self._suffix = data[end:]
+        if self._string(data[start : end + 1]) != text:
+            return
+        behind, mark, padding = data[end:].partition(b',"obfuscation":"')
+        if mark and padding.endswith(b'"}') and padding[:-2].isalnum():
+            self._behind, self._suffix = behind + mark, b'"}'
+        else:
+            self._behind, self._suffix = b"", data[end:]
+        self._prefix = data[: start + 1]
 
     def _text_between(self, data: bytes) -> str | None:
-        start, end = len(self._prefix), len(data) - len(self._suffix)
-        if end < start or self._is_thinking:
-            return None
+        if self._is_thinking:
+            return None  # another part begins
+        start = len(self._prefix)
+        if self._behind:
+            end = data.find(self._behind, start)
+            gap = end + len(self._behind)
+            if end < 0 or not data[gap:-2].isalnum():
+                return None
+        else:
+            end = len(data) - len(self._suffix)
+            if end < start:
+                return None  # prefix and suffix overlap
+        self._misses = 0
         return self._string(data[start - 1 : end + 1])
 
     @staticmethod

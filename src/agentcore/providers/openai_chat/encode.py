@@ -18,7 +18,7 @@ from pydantic_core import to_json
 
 from agentcore.errors import BadRequest
 from agentcore.providers._profiles import Profile
-from agentcore.providers.openai_chat._messages import Fragment, MessageEncoder
+from agentcore.providers.openai_chat._messages import CallIds, Fragment, MessageEncoder
 from agentcore.types.messages import Message
 from agentcore.types.model import ModelCapabilities, ModelRequest, OutputSchema
 from agentcore.types.options import (
@@ -42,31 +42,50 @@ _NEAR: Final = 4
 class _Session:
     """The encoded history of one session, as of its last request."""
 
-    __slots__ = ("encoder", "fragments", "instructions", "messages", "size", "tools")
+    __slots__ = ("body", "encoder", "ends", "ids", "instructions", "messages", "tools")
 
     def __init__(self, encoder: MessageEncoder) -> None:
         self.encoder = encoder
         self.messages: list[Message] = []
-        self.fragments: list[Fragment] = []
-        self.size = 0
+        # Each fragment with a comma before it, one behind the other: a request copies
+        # them in one piece. `ends` are the offsets behind each message's fragment.
+        self.body = bytearray()
+        self.ends: list[int] = []
+        self.ids: list[CallIds] = []
         self.instructions: tuple[str, bytes] = ("", b"")
         self.tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
     def update(self, messages: Sequence[Message]) -> None:
-        """Make the fragments those of `messages`, encoding only what is new."""
-        self._cut(common_length(self.messages, messages))
-        for message in messages[len(self.messages) :]:
+        """Make the body that of `messages`, encoding only what is new."""
+        known = common_length(self.messages, messages)
+        if known < len(self.messages):
+            self._cut(known)
+        for message in messages[known:]:
             fragment = self.encoder.encode(message)
+            if fragment.json:
+                self.body += b"," + fragment.json
             self.messages.append(message)
-            self.fragments.append(fragment)
-            self.size += len(fragment.json)
+            self.ends.append(len(self.body))
+            self.ids.append(fragment.ids)
+
+    def joined(self, instructions: str) -> tuple[bytes | memoryview, ...]:
+        """The pieces of the list of messages, the instructions first."""
+        if not instructions:
+            return (memoryview(self.body)[1:],)
+        known, encoded = self.instructions
+        if known != instructions:
+            system = {"role": "system", "content": instructions}
+            encoded = Fragment.of([system]).json
+            self.instructions = (instructions, encoded)
+        return encoded, memoryview(self.body)
 
     def _cut(self, length: int) -> None:
-        for fragment in self.fragments[length:]:
-            self.size -= len(fragment.json)
-            self.encoder.forget(fragment)
+        for ids in reversed(self.ids[length:]):
+            self.encoder.forget(ids)
         del self.messages[length:]
-        del self.fragments[length:]
+        del self.ids[length:]
+        del self.ends[length:]
+        del self.body[self.ends[-1] if self.ends else 0 :]
 
 
 class Encoder:
@@ -99,33 +118,30 @@ class Encoder:
             BadRequest: the model or the format cannot take a part of it; the message
                 names the part. Nothing was sent.
         """
-        options = request.options.over(defaults)
+        fields = self._fields(request.options.over(defaults), request)
         with self._lock:
             session = self._session(request.session_id)
-            before = session.size
+            before = len(session.body)
             try:
                 session.update(request.messages)
             finally:
-                self._size += session.size - before
-            parts = [fragment.json for fragment in session.fragments if fragment.json]
-            if request.instructions:
-                parts.insert(0, _instructions(session, request.instructions))
+                self._size += len(session.body) - before
             tools = self._tools(session, request.tools)
-            self._shrink(request.session_id)
-        fields = self._fields(options, request)
-        if "tools" in fields:  # the provider block brings its own list
-            tools = b""
-        return b"".join(
-            (
-                b'{"model":',
-                self._model,
-                b',"messages":[',
-                b",".join(parts),
-                b"]",
-                *(b"," + part for part in (_json(fields)[1:-1], tools) if part),
-                b"}",
+            if "tools" in fields:  # the provider block brings its own list
+                tools = b""
+            body = b"".join(
+                (
+                    b'{"model":',
+                    self._model,
+                    b',"messages":[',
+                    *session.joined(request.instructions),
+                    b"]",
+                    *(b"," + part for part in (_json(fields)[1:-1], tools) if part),
+                    b"}",
+                )
             )
-        )
+            self._shrink(request.session_id)
+        return body
 
     def _session(self, session_id: str) -> _Session:
         session = self._sessions.get(session_id)
@@ -140,7 +156,7 @@ class Encoder:
         sessions = self._sessions
         while len(sessions) > CACHED_SESSIONS or self._size > CACHED_BYTES:
             oldest = next(iter(sessions))
-            self._size -= sessions.pop(oldest).size
+            self._size -= len(sessions.pop(oldest).body)
             if oldest == current:
                 break  # larger than all that may be kept: encoded anew next time
 
@@ -209,12 +225,17 @@ def common_length(old: Sequence[Message], new: Sequence[Message]) -> int:
     """
     longest = min(len(old), len(new))
     for length in range(longest, max(longest - _NEAR, 0) - 1, -1):
-        if list(old[:length]) == list(new[:length]):
+        if _first(old, length) == _first(new, length):
             return length
     for index in range(longest):
         if old[index] is not new[index] and old[index] != new[index]:
             return index
     return longest
+
+
+def _first(messages: Sequence[Message], length: int) -> list[Message]:
+    head = messages if length == len(messages) else messages[:length]
+    return head if isinstance(head, list) else list(head)
 
 
 def allows_strict(schema: object) -> bool:
@@ -235,14 +256,6 @@ def allows_strict(schema: object) -> bool:
     if isinstance(schema, list | tuple):
         return all(allows_strict(value) for value in schema)
     return True
-
-
-def _instructions(session: _Session, text: str) -> bytes:
-    known, encoded = session.instructions
-    if known != text:
-        encoded = Fragment.of([{"role": "system", "content": text}]).json
-        session.instructions = (text, encoded)
-    return encoded
 
 
 def _tool(spec: ToolSpec) -> Mapping[str, Any]:
