@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Protocol, Self, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -33,27 +33,37 @@ from agentcore.types import inbox as i
 from agentcore.types import records as r
 from agentcore.types.runs import Receipt, RunResult
 
-Lifetime = Callable[[], Any]
-"""Gives an async context manager that keeps the agent's parts open."""
-MakeInput = Callable[..., i.Input]
+MakeInput = Callable[[Any, i.Delivery, str, RunSetup], i.Input]
+"""Makes the inbox item of a message; raises `ConfigError` for a bad one."""
 
 _UNOPENED: Final = cast("RunStore", None)
 _NOT_ENTERED: Final = "the run has not been started: use `async with agent.start(...)`"
 
 
+class Lifetimes(Protocol):
+    """Keeps the agent's parts open while somebody is inside."""
+
+    async def enter(self) -> None:
+        """Open them, or count one more user."""
+        ...
+
+    async def leave(self) -> None:
+        """Close them after the last user."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run takes place."""
+    """Where runs of an agent take place; made once per agent."""
 
     store: Callable[[bool], RunStore]
     """Gives the store; told whether anybody could read the journal again."""
-    session_id: str
+    lifetimes: Lifetimes
+    make_input: MakeInput
     watch: bool = True
     """The store can be watched."""
     private: bool = False
-    """The store lives only as long as this handle."""
-    fresh: bool = False
-    """The session cannot exist yet."""
+    """The store lives only as long as the handle."""
 
 
 class RunHandle:
@@ -64,11 +74,10 @@ class RunHandle:
         "_error",
         "_feed",
         "_follower",
+        "_fresh",
         "_group",
         "_input",
-        "_lifetime",
         "_loop",
-        "_make_input",
         "_place",
         "_position",
         "_reader",
@@ -85,20 +94,20 @@ class RunHandle:
         setup: Setup,
         yours: RunSetup,
         place: Place,
+        session_id: str,
         item: i.Input | None,
         *,
-        lifetime: Lifetime,
-        make_input: MakeInput,
+        fresh: bool,
     ) -> None:
         self._setup = setup
         self._yours = yours
         self._place = place
         self._store: RunStore = _UNOPENED
-        self.session_id = place.session_id
+        self.session_id = session_id
         """The session this run belongs to."""
         self._input = item
-        self._lifetime = lifetime
-        self._make_input = make_input
+        self._fresh = fresh
+        """The session cannot exist yet."""
         self._position = 0
         self._feed = Feed()
         self._loop: Loop | None = None
@@ -113,18 +122,23 @@ class RunHandle:
     # --- awaited: drive here and now ----------------------------------------------
 
     def __await__(self) -> Generator[Any, Any, RunResult[Any]]:
-        return self._drain().__await__()
+        return self.drain().__await__()
 
-    async def _drain(self) -> RunResult[Any]:
-        self._store = self._place.store(bool(self._setup.sinks))
-        async with self._lifetime():
+    async def drain(self) -> RunResult[Any]:
+        """Drive to the end; what awaiting the handle does."""
+        place, setup = self._place, self._setup
+        self._store = place.store(bool(setup.sinks))
+        await place.lifetimes.enter()
+        try:
             await self._accept()
             await self._open()
-            if self._setup.sinks and self._follower is None:
+            if setup.sinks and self._follower is None:
                 async with self._pumps():
                     await self._work()
             else:
                 await self._work()
+        finally:
+            await place.lifetimes.leave()
         return self._own_result()
 
     # --- entered: drive beside the caller -----------------------------------------
@@ -133,7 +147,8 @@ class RunHandle:
         """The input is durable when this returns."""
         self._store = self._place.store(True)
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._lifetime())
+            await self._place.lifetimes.enter()
+            stack.push_async_callback(self._place.lifetimes.leave)
             await self._accept()
             await self._open()
             self._done = anyio.Event()
@@ -203,12 +218,17 @@ class RunHandle:
 
     async def steer(self, message: Any, *, input_id: str | None = None) -> Receipt:
         """Say something before the next model request. Durable on return."""
-        item = self._make_input(message, "steer", input_id)
-        return await self._store.accept(self.session_id, item)
+        return await self._say(message, "steer", input_id)
 
     async def follow_up(self, message: Any, *, input_id: str | None = None) -> Receipt:
         """Say something for a run of its own after this one. Durable on return."""
-        item = self._make_input(message, "follow_up", input_id)
+        return await self._say(message, "follow_up", input_id)
+
+    async def _say(
+        self, message: Any, delivery: i.Delivery, input_id: str | None
+    ) -> Receipt:
+        input_id = input_id or self._setup.ids.new("input")
+        item = self._place.make_input(message, delivery, input_id, self._yours)
         return await self._store.accept(self.session_id, item)
 
     async def cancel(self, reason: str = "") -> Receipt:
@@ -230,7 +250,7 @@ class RunHandle:
     async def _accept(self) -> None:
         if self._input is not None:
             receipt = await accept_input(
-                self._store, self.session_id, self._input, fresh=self._place.fresh
+                self._store, self.session_id, self._input, fresh=self._fresh
             )
             self._position = receipt.position
 

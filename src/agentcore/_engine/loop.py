@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import anyio
@@ -73,6 +74,8 @@ class Loop:
                     await self._after_interruption()
             await self._let_go()
         except StoreError:
+            with anyio.CancelScope(shield=True), suppress(StoreError):
+                await owner.writer.store.release(owner.writer.lease)
             raise
         except BaseException:
             with anyio.CancelScope(shield=True):
@@ -87,9 +90,11 @@ class Loop:
             if writer.inbox_version > writer.inbox_seen:
                 await fold_inbox(writer)
             action = d.decide(writer.state, owner.facts)
-            await self._HANDLERS[type(action)](self, action)
+            stop = await self._HANDLERS[type(action)](self, action)
             if scope.cancel_called:
                 return
+            if stop is not None:
+                await self._end(d.End(stop))
 
     async def _after_interruption(self) -> None:
         """An effect was cut short by a cancel, the host, or a deadline."""
@@ -158,7 +163,7 @@ class Loop:
         )
         owner.budget = owner.setup.budget(limits) if limits is not None else None
         owner.run_deadline = _deadline(owner.yours.timeout, limits)
-        if owner.run_deadline != math.inf:
+        if owner.scope is not None:
             owner.scope.deadline = owner.run_deadline
         try:
             owner.toolbox = await open_toolbox(owner.setup, owner.yours)
@@ -184,16 +189,18 @@ class Loop:
                 outcome = interrupted(call.planned.call_id, spec, "owner lost")
                 owner.writer.stage(outcome)
 
-    async def _calls(self, action: d.Calls) -> None:
-        await self._tools.run()
+    # The three commonest hand on an awaitable instead of wrapping it in one more.
 
-    async def _request(self, action: d.Request) -> None:
-        self._place_steers()
-        await self._end_if(await self._model.run(action.nudge))
+    def _calls(self, action: d.Calls) -> Awaitable[None]:
+        return self._tools.run()
 
-    async def _retry(self, action: d.Retry) -> None:
+    def _request(self, action: d.Request) -> Awaitable[Stop | None]:
         self._place_steers()
-        await self._end_if(await self._model.retry())
+        return self._model.run(action.nudge)
+
+    def _retry(self, action: d.Retry) -> Awaitable[Stop | None]:
+        self._place_steers()
+        return self._model.retry()
 
     def _place_steers(self) -> None:
         """Every pending steer goes into the open run, first come first served."""
@@ -204,10 +211,6 @@ class Loop:
         for item in list(state.pending.values()):
             if item.delivery == "steer":
                 writer.stage(r.InputPlaced(item.input_id, run_id, "steer"))
-
-    async def _end_if(self, stop: Stop | None) -> None:
-        if stop is not None:
-            await self._end(d.End(stop))
 
     async def _pause(self, action: d.Pause) -> None:
         owner = self.owner
@@ -264,7 +267,7 @@ class Loop:
             if item.position < cancel.position:
                 self.owner.writer.stage(r.InputParked(item.input_id, cancel.cancel_id))
 
-    _HANDLERS: ClassVar[dict[type, Callable[[Loop, Any], Awaitable[None]]]] = {
+    _HANDLERS: ClassVar[dict[type, Callable[[Loop, Any], Awaitable[Stop | None]]]] = {
         d.Start: _start,
         d.Calls: _calls,
         d.Request: _request,

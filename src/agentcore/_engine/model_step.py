@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import anyio.lowlevel
 
@@ -42,14 +42,13 @@ class ModelStep:
     """Asks the model, on behalf of one owner."""
 
     __slots__ = (
-        "_calls",
         "_failure",
         "_first_options",
         "_later_options",
         "_nudge",
         "_owner",
+        "_seen",
         "_text",
-        "_thinking",
         "_tools",
     )
 
@@ -59,8 +58,8 @@ class ModelStep:
         self._nudge = ""
         self._failure: ProviderError | None = None
         self._text: list[str] = []
-        self._thinking: list[str] = []
-        self._calls: list[ToolInputReady] = []
+        self._seen: list[ThinkingDelta | ToolInputReady] = []
+        """What else had streamed, for the record of a reply that is cut short."""
         self._first_options = owner.yours.options.over(owner.setup.options)
         self._later_options = _unforced(self._first_options)
 
@@ -125,14 +124,16 @@ class ModelStep:
         if intent is None:
             return
         content: list[AssistantPart] = []
-        if self._thinking:
-            content.append(ThinkingPart("".join(self._thinking)))
+        thinking = "".join(d.text for d in self._seen if type(d) is ThinkingDelta)
+        if thinking:
+            content.append(ThinkingPart(thinking))
         if self._text:
             content.append(TextPart("".join(self._text)))
         new_id = self._owner.setup.ids.new
         calls = [
-            ToolCallPart(c.name, c.arguments, new_id("call"), c.provider_call_id)
-            for c in self._calls
+            ToolCallPart(d.name, d.arguments, new_id("call"), d.provider_call_id)
+            for d in self._seen
+            if type(d) is ToolInputReady
         ]
         self._forget_stream()
         self._stage_outcome(
@@ -205,8 +206,8 @@ class ModelStep:
                 elif kind is ResponseDone:
                     response = delta.response  # type: ignore[union-attr]  # by kind
                     continue
-                else:
-                    self._note(delta)
+                elif kind is ThinkingDelta or kind is ToolInputReady:
+                    self._seen.append(delta)  # type: ignore[arg-type]  # by kind
                 for reader in feed.readers:
                     reader.delta(delta)  # type: ignore[arg-type]  # not ResponseDone
                 seen += 1
@@ -219,17 +220,9 @@ class ModelStep:
             )
         return response
 
-    def _note(self, delta: Any) -> None:
-        kind = type(delta)
-        if kind is ThinkingDelta:
-            self._thinking.append(delta.text)
-        elif kind is ToolInputReady:
-            self._calls.append(delta)
-
     def _forget_stream(self) -> None:
         self._text = []
-        self._thinking = []
-        self._calls = []
+        self._seen = []
 
     # --- after --------------------------------------------------------------------
 

@@ -61,7 +61,8 @@ class Owner:
         self.writer = writer
         self.facts = Facts(setup.retry.max_attempts, setup.output_retries, wanted)
         self.view = LiveView(writer.state, writer.projector, setup.clock)
-        self.scope = anyio.CancelScope()
+        self.scope: anyio.CancelScope = cast("anyio.CancelScope", None)
+        """There from the moment the owner drives."""
         self.in_effect = False
         self.token = current_token()
         """The event loop, for threads of blocking tools."""

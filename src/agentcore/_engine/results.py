@@ -28,7 +28,7 @@ def result_of(
     return RunResult(
         output=_output(run, messages, output) if stop.status == "completed" else None,
         stop=stop,
-        usage=run.totals.usage(),
+        usage=run.ended.usage if run.ended is not None else run.totals.usage(),
         messages=messages,
         tool_calls=tuple(
             _summary(call)

@@ -15,7 +15,7 @@ from agentcore.errors import InboxChanged, StoreError, StoreFailed
 from agentcore.journal.apply import CHANGES
 from agentcore.journal.state import SessionState
 from agentcore.protocols.context import Projector
-from agentcore.protocols.store import Appended, RunStore
+from agentcore.protocols.store import RunStore
 from agentcore.types.records import Record
 from agentcore.types.runs import Lease
 
@@ -69,9 +69,6 @@ class Writer:
     def stage(self, record: Record) -> None:
         """Fold a record in; it is committed with the next append."""
         self.staged.append(record)
-        self._fold(record)
-
-    def _fold(self, record: Record) -> None:
         # `apply` written out: this runs seven times a step.
         kind = type(record)
         state = self.state
@@ -155,16 +152,13 @@ class Writer:
             # A store may raise what it likes; after it, nothing is certain any more.
             self.poisoned = StoreFailed(f"the store failed: {error_text(error)}")
             raise self.poisoned from error
-        self._committed(records, tail, done)
-        return True
-
-    def _committed(
-        self, records: list[Record], tail: tuple[Record, ...], done: Appended
-    ) -> None:
         first = self.committed + 1
         self.committed = done.seq
-        self.inbox_version = max(self.inbox_version, done.inbox_version)
-        for record in tail:
-            self._fold(record)
+        self.inbox_version = done.inbox_version
+        if tail:
+            for record in tail:
+                self.stage(record)
+            self.staged = []
         if self.feed.readers:
             self.feed.commit(first, records)
+        return True

@@ -15,7 +15,7 @@ from agentcore._base.clock import SystemClock
 from agentcore._base.describe import type_name
 from agentcore._base.ids import RandomIds
 from agentcore._engine.deps import Asks, RunSetup
-from agentcore._engine.handle import Place, RunHandle
+from agentcore._engine.handle import RunHandle
 from agentcore.agent.doors import SessionDoors
 from agentcore.agent.options import check_asks, check_id, input_item, run_setup
 from agentcore.agent.wiring import Wiring, checked_model
@@ -28,8 +28,6 @@ from agentcore.protocols.runtime import Clock, IdSource
 from agentcore.protocols.sink import EventSink
 from agentcore.protocols.store import RunStore
 from agentcore.protocols.tools import Tool, ToolExecutor
-from agentcore.stores.memory import MemoryRunStore
-from agentcore.stores.unkept import UnkeptStore
 from agentcore.tools.toolset import collect_tools
 from agentcore.types.context import DepsT
 from agentcore.types.inbox import Input
@@ -144,7 +142,7 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
         **options: Unpack[RunOptions],
     ) -> RunResult[OutputT]:
         """Run to the end and return the result; see `start` for the arguments."""
-        return await self._handle(prompt, session, input_id, options)
+        return await self._handle(prompt, session, input_id, options).drain()
 
     def run_sync(
         self,
@@ -238,27 +236,9 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
         fresh: bool = False,
     ) -> RunHandle:
         wiring = self._wiring()
-        if store is None:
-            place = Place(self._private_store, session, private=True, fresh=True)
-        else:
-            place = Place(wiring.own_store, session, wiring.watch, fresh=fresh)
-
-        def make_input(prompt: Prompt, delivery: Any, input_id: str | None) -> Input:
-            return input_item(
-                prompt, delivery, input_id or self.ids.new("input"), yours
-            )
-
-        return RunHandle(
-            wiring.setup,
-            yours,
-            place,
-            item,
-            lifetime=wiring.lifetimes.hold,
-            make_input=make_input,
-        )
-
-    def _private_store(self, kept: bool) -> RunStore:
-        return MemoryRunStore(clock=self.clock) if kept else UnkeptStore()
+        place = wiring.private if store is None else wiring.shared
+        fresh = fresh or place.private
+        return RunHandle(wiring.setup, yours, place, session, item, fresh=fresh)
 
     def _wiring(self) -> Wiring:
         if not self._parts:

@@ -33,10 +33,6 @@ class Lifetimes:
         self._parts = tuple(part for part in parts if _needs_opening(part))
         self._opened: dict[Any, _Opened] = {}
 
-    def hold(self) -> Hold:
-        """An async context manager: the parts are open inside."""
-        return Hold(self)
-
     async def enter(self) -> None:
         """Open the parts, or wait for whoever is opening them."""
         if not self._parts:
@@ -76,21 +72,6 @@ class Lifetimes:
             del self._opened[token]
             with anyio.CancelScope(shield=True):
                 await opened.stack.aclose()
-
-
-class Hold:
-    """Parts are open inside this context; made anew for every use."""
-
-    __slots__ = ("_lifetimes",)
-
-    def __init__(self, lifetimes: Lifetimes) -> None:
-        self._lifetimes = lifetimes
-
-    async def __aenter__(self) -> None:
-        await self._lifetimes.enter()
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self._lifetimes.leave()
 
 
 def _needs_opening(part: Any) -> bool:

@@ -8,7 +8,9 @@ from typing import Any
 from agentcore._base.describe import type_name
 from agentcore._base.ids import RandomIds
 from agentcore._engine.deps import Setup
+from agentcore._engine.handle import Place
 from agentcore.agent.lifetimes import Lifetimes
+from agentcore.agent.options import input_item
 from agentcore.agent.output import TypedOutput
 from agentcore.context.projection import HistoryProjector
 from agentcore.errors import ConfigError
@@ -19,19 +21,30 @@ from agentcore.protocols.model import Model
 from agentcore.protocols.store import RunStore, Watch
 from agentcore.protocols.tools import ChecksArguments, Tool, ToolExecutor
 from agentcore.providers import resolve_model
+from agentcore.stores.memory import MemoryRunStore
+from agentcore.stores.unkept import UnkeptStore
 
 
 class Wiring:
     """What all runs of an agent share."""
 
-    __slots__ = ("lifetimes", "local", "setup", "store", "watch")
+    __slots__ = ("_clock", "_store", "lifetimes", "local", "private", "setup", "shared")
 
     def __init__(self, agent: Any, tools: tuple[Tool, ...], model: Model) -> None:
         self.local = LocalToolExecutor(tools)
         executor = _executor(self.local, tools, agent.executor)
-        self.store: RunStore | None = agent.store
-        self.watch = isinstance(self.store, Watch)
-        self.lifetimes = Lifetimes((executor, model, self.store))
+        self._store: RunStore | None = agent.store
+        self._clock = agent.clock
+        self.lifetimes = Lifetimes((executor, model, self._store))
+        self.private = Place(
+            self._private_store, self.lifetimes, input_item, private=True
+        )
+        self.shared = Place(
+            self._own_store,
+            self.lifetimes,
+            input_item,
+            watch=isinstance(self._store, Watch),
+        )
         self.setup = Setup(
             model=model,
             executor=executor,
@@ -55,11 +68,15 @@ class Wiring:
             owner=f"{os.getpid()}:{RandomIds().new('owner')}",
         )
 
-    def own_store(self, kept: bool) -> RunStore:
+    def _own_store(self, kept: bool) -> RunStore:
         """The agent's store; it keeps everything, whoever reads."""
-        if self.store is None:
+        if self._store is None:
             raise ConfigError("the agent has no store")
-        return self.store
+        return self._store
+
+    def _private_store(self, kept: bool) -> RunStore:
+        """A store for one run: nobody else will ever see it."""
+        return MemoryRunStore(clock=self._clock) if kept else UnkeptStore()
 
 
 def _executor(

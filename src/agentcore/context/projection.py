@@ -105,7 +105,7 @@ class HistoryProjector:
         "_open",
         "_partial",
         "_requested",
-        "_side_requests",
+        "_side_request",
     )
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class HistoryProjector:
         self._batch: dict[str, ToolResultPart | r.ToolPlanned] = {}
         self._open = 0
         self._partial: list[Any] = []
-        self._side_requests: set[str] = set()
+        self._side_request = ""
         self._dropped = ""
         self._requested = False
         self._chain = hashlib.blake2b(digest_size=16)
@@ -184,11 +184,10 @@ class HistoryProjector:
         self._requested = True
         self._dropped = ""
         if record.purpose != "main":
-            self._side_requests.add(record.req_id)
+            self._side_request = record.req_id
 
     def _reply(self, record: r.ModelOutcome) -> None:
-        if record.req_id in self._side_requests:
-            self._side_requests.discard(record.req_id)
+        if record.req_id == self._side_request:
             return
         if record.status == "ok":
             content = record.content
