@@ -1,4 +1,4 @@
-"""What the behaviour tests share: tools with an effect log, a journal in short lines."""
+"""What the flow tests share: tools with an effect log, a journal in short lines."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class Kit:
         }
         return ToolLoopAgent(playing, **settings)
 
-    # --- reading -----------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------
 
     async def records(self, session: str = "s", after: int = 0) -> list[r.StoredRecord]:
         """The journal."""
@@ -209,12 +209,13 @@ class Kit:
         """Everything the models of this test were asked, in order by model."""
         return [request for model in self.models for request in model.requests]
 
-    # --- what holds after every test ---------------------------------------------------
+    # --- what holds after every test ----------------------------------------------
 
     async def verify(self) -> None:
         """Invariants of every journal, pairing and digest of every request."""
         for request in self.requests():
             assert check_pairing(request.messages) == []
+            assert one_batch_a_reply(request.messages)
         for info in await self.store.sessions(SessionQuery(limit=10_000)):
             records = await self.records(info.session_id)
             assert_valid(records)
@@ -242,6 +243,21 @@ class Kit:
                 assert got == messages[len(messages) - len(got) :]
             projector.add(record)
             shown[stored.seq] = list(projector.messages)
+
+
+def one_batch_a_reply(messages: Sequence[Message]) -> bool:
+    """The results of a reply stand in one message, in the order of its calls."""
+    asked = [
+        [call.call_id for call in message.tool_calls]
+        for message in messages
+        if isinstance(message, AssistantMessage) and message.tool_calls
+    ]
+    given = [
+        [result.call_id for result in message.results]
+        for message in messages
+        if isinstance(message, ToolMessage)
+    ]
+    return asked == given
 
 
 def line(record: r.Record) -> str:

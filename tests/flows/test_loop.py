@@ -1,12 +1,12 @@
-"""The loop and its record: what a run writes, in which order, and shows to the model."""
+"""The loop and its record: what a run writes, in which order, and shows."""
 
 import anyio
 import pytest
+from tests.flows.kit import Kit, shown
 
 from agentcore.testing import call, step
 from agentcore.types import records as r
 from agentcore.types.messages import ToolMessage
-from tests.flows.kit import Kit, shown
 
 SCENARIO = pytest.mark.scenario
 

@@ -44,8 +44,13 @@ class Ready:
 def plan_calls(
     owner: Owner, req_id: str, calls: list[ToolCallPart], *, truncated: bool
 ) -> list[Ready]:
-    """Stage the calls of a reply; returns the usable ones in source order."""
+    """Stage the calls of a reply; returns the usable ones in source order.
+
+    All are planned before the first outcome, so that they are one batch to whoever
+    reads the journal.
+    """
     ready: list[Ready] = []
+    unusable: list[r.ToolOutcome] = []
     seen: set[str] = set()
     for index, part in enumerate(calls):
         duplicate = part.provider_call_id in seen
@@ -53,15 +58,20 @@ def plan_calls(
             seen.add(part.provider_call_id)
         if truncated:
             _stage_planned(owner, req_id, index, part)
-            refuse(owner, part.call_id, "invalid_args", _TRUNCATED)
+            unusable.append(_refused(part.call_id, "invalid_args", _TRUNCATED))
         elif part.name == OUTPUT_TOOL and owner.setup.output is not None:
-            _plan_output(owner, req_id, index, part)
+            answered = any(outcome.status == "ok" for outcome in unusable)
+            unusable.append(_plan_output(owner, req_id, index, part, answered))
         else:
             call = _plan_call(owner, req_id, index, part)
-            if call is not None and duplicate:
-                refuse(owner, part.call_id, "duplicate", _DUPLICATE)
-            elif call is not None:
+            if isinstance(call, r.ToolOutcome):
+                unusable.append(call)
+            elif duplicate:
+                unusable.append(_refused(part.call_id, "duplicate", _DUPLICATE))
+            else:
                 ready.append(call)
+    for outcome in unusable:
+        owner.writer.stage(outcome)
     return ready
 
 
@@ -74,12 +84,14 @@ def plan_again(owner: Owner) -> list[Ready]:
         planned = state.planned
         spec = owner.toolbox.by_name.get(planned.name)
         if spec is None:
-            refuse(owner, planned.call_id, "unavailable", _unknown(owner, planned.name))
+            message = _unknown(owner, planned.name)
+            owner.writer.stage(_refused(planned.call_id, "unavailable", message))
             continue
         try:
             arguments = _parse(owner, planned.name, state.arguments)
         except InvalidArguments as error:
-            refuse(owner, planned.call_id, "invalid_args", str(error))
+            message = str(error)
+            owner.writer.stage(_refused(planned.call_id, "invalid_args", message))
             continue
         call = ToolCall(
             planned.call_id, planned.name, arguments, spec.replay, spec.timeout
@@ -88,26 +100,23 @@ def plan_again(owner: Owner) -> list[Ready]:
     return ready
 
 
-def refuse(owner: Owner, call_id: str, status: CallStatus, message: str) -> None:
-    """Stage the outcome of a call that is not going to run."""
-    content = (TextPart(message),)
-    owner.writer.stage(r.ToolOutcome(call_id, status, "none", content, status))
+def _refused(call_id: str, status: CallStatus, message: str) -> r.ToolOutcome:
+    """The outcome of a call that is not going to run."""
+    return r.ToolOutcome(call_id, status, "none", (TextPart(message),), status)
 
 
 def _plan_call(
     owner: Owner, req_id: str, index: int, part: ToolCallPart
-) -> Ready | None:
+) -> Ready | r.ToolOutcome:
     spec = owner.toolbox.by_name.get(part.name)
     if spec is None:
         _stage_planned(owner, req_id, index, part)
-        refuse(owner, part.call_id, "unavailable", _unknown(owner, part.name))
-        return None
+        return _refused(part.call_id, "unavailable", _unknown(owner, part.name))
     try:
         arguments = _parse(owner, part.name, part.arguments)
     except InvalidArguments as error:
         _stage_planned(owner, req_id, index, part, error=str(error))
-        refuse(owner, part.call_id, "invalid_args", str(error))
-        return None
+        return _refused(part.call_id, "invalid_args", str(error))
     args_hash = json_digest(arguments)
     _stage_planned(owner, req_id, index, part, args_hash)
     call = ToolCall(part.call_id, part.name, arguments, spec.replay, spec.timeout)
@@ -141,7 +150,8 @@ def stage_unstarted(
     """Complete calls of a reply that was stopped: on record, never run."""
     for index, part in enumerate(calls):
         _stage_planned(owner, req_id, index, part)
-        refuse(owner, part.call_id, "not_started", outcome)
+    for part in calls:
+        owner.writer.stage(_refused(part.call_id, "not_started", outcome))
 
 
 def _parse(owner: Owner, name: str, text: str) -> JsonObject:
@@ -161,20 +171,19 @@ def _parse(owner: Owner, name: str, text: str) -> JsonObject:
     return value
 
 
-def _plan_output(owner: Owner, req_id: str, index: int, part: ToolCallPart) -> None:
+def _plan_output(
+    owner: Owner, req_id: str, index: int, part: ToolCallPart, answered: bool
+) -> r.ToolOutcome:
     """A call of the output tool: it is the final content, not an effect."""
     output, run = owner.setup.output, owner.run
     errors = output.check(part.arguments) if output is not None else ""
     _stage_planned(owner, req_id, index, part, error=errors)
     if errors:
         owner.writer.stage(r.OutputRejected(req_id, errors, run.output_rejections + 1))
-        refuse(owner, part.call_id, "invalid_args", errors)
-    elif run.final_call is not None:
-        message = "a final answer was given before"
-        refuse(owner, part.call_id, "duplicate", message)
-    else:
-        content = (TextPart("accepted"),)
-        owner.writer.stage(r.ToolOutcome(part.call_id, "ok", "none", content))
+        return _refused(part.call_id, "invalid_args", errors)
+    if answered:
+        return _refused(part.call_id, "duplicate", "a final answer was given before")
+    return r.ToolOutcome(part.call_id, "ok", "none", (TextPart("accepted"),))
 
 
 def _unknown(owner: Owner, name: str) -> str:

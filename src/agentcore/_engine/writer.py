@@ -154,7 +154,8 @@ class Writer:
             raise self.poisoned from error
         first = self.committed + 1
         self.committed = done.seq
-        self.inbox_version = done.inbox_version
+        # An accept during the append may have told of more than the append saw.
+        self.inbox_version = max(self.inbox_version, done.inbox_version)
         if tail:
             for record in tail:
                 self.stage(record)
