@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import secrets
 
 _PREFIX_BYTES = 6
 
@@ -46,7 +45,7 @@ class RandomIds:
 
     def _draw(self) -> None:
         self._generation = _forks.count
-        self._prefix = secrets.token_hex(_PREFIX_BYTES)
+        self._prefix = os.urandom(_PREFIX_BYTES).hex()
         self._count = itertools.count()
 
     def new(self, kind: str) -> str:

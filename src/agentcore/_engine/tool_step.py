@@ -12,7 +12,6 @@ import threading
 from typing import Any
 
 import anyio
-import anyio.from_thread
 
 from agentcore._base.canonical import json_digest
 from agentcore._engine.gate import (
@@ -246,7 +245,10 @@ class ToolStep:
         if threading.get_ident() == self._owner.thread:
             feed.delta(event)
         else:
-            anyio.from_thread.run_sync(feed.delta, event, token=home)
+            # Loaded where it is needed: most agents never call from a thread.
+            from anyio import from_thread  # noqa: PLC0415
+
+            from_thread.run_sync(feed.delta, event, token=home)
 
     async def record_process(self, call_id: str, pgid: int, started: float) -> None:
         """Journal a child's process group before it runs user code (W5)."""
