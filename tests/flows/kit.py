@@ -50,11 +50,18 @@ class KeptStore(MemoryRunStore):
         self.appends: list[tuple[r.Record, ...]] = []
         self.holds: dict[type[Any], Gate] = {}
         """Where an append that holds such a record waits, once it is written."""
+        self.stops: dict[type[Any], Gate] = {}
+        """Where it waits before it is written."""
 
     def hold(self, kind: type[Any]) -> Gate:
-        """Keep the first append that holds a record of this kind from returning."""
+        """Keep the next append that holds a record of this kind from returning."""
         self.commits_inline = False
         return self.holds.setdefault(kind, Gate())
+
+    def stop(self, kind: type[Any]) -> Gate:
+        """Keep the next append that holds a record of this kind from being written."""
+        self.commits_inline = False
+        return self.stops.setdefault(kind, Gate())
 
     @override
     async def append(
@@ -66,14 +73,12 @@ class KeptStore(MemoryRunStore):
         expected_inbox: int | None = None,
     ) -> Appended:
         records = tuple(records)
+        await _pass(self.stops, records)
         done = await super().append(
             lease, records, expected_seq=expected_seq, expected_inbox=expected_inbox
         )
         self.appends.append(records)
-        for record in records:
-            gate = self.holds.pop(type(record), None)
-            if gate is not None:
-                await gate.wait()
+        await _pass(self.holds, records)
         return done
 
     def append_with(self, kind: type[r.Record]) -> list[str]:
@@ -82,6 +87,13 @@ class KeptStore(MemoryRunStore):
             if any(type(record) is kind for record in records):
                 return [line(record) for record in records]
         raise AssertionError(f"no append holds a {kind}")
+
+
+async def _pass(gates: dict[type[Any], Gate], records: Sequence[r.Record]) -> None:
+    for record in records:
+        gate = gates.pop(type(record), None)
+        if gate is not None:
+            await gate.wait()
 
 
 class SuspendingStore(KeptStore):

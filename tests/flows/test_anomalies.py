@@ -33,9 +33,7 @@ def last_results(kit: Kit) -> list[str]:
     return [result.text for result in message.results]
 
 
-# --- empty -------------------------------------------------------------------------
-
-
+# --- empty --------------------------------------------------------------------------
 @SCENARIO("run-76")
 @pytest.mark.parametrize(
     "reply",
@@ -90,9 +88,7 @@ async def test_a_reply_withheld_by_a_content_filter_is_a_failure_of_the_model(
     assert "withheld" in result.stop.detail
 
 
-# --- cut off -----------------------------------------------------------------------
-
-
+# --- cut off ------------------------------------------------------------------------
 @SCENARIO("run-77")
 async def test_no_call_of_a_cut_off_reply_runs_however_whole_it_looks(
     kit: Kit,
@@ -151,9 +147,7 @@ async def test_an_answer_that_never_ends_is_stuck_after_three_continuations(
     assert len(kit.requests()) == 4
 
 
-# --- unusable calls ------------------------------------------------------------------
-
-
+# --- unusable calls -----------------------------------------------------------------
 @SCENARIO("run-78")
 async def test_broken_arguments_spoil_only_their_own_call(kit: Kit) -> None:
     calls = [call_raw("rw", "{text: a"), call("rw", text="b")]
@@ -221,9 +215,7 @@ async def test_a_tool_that_this_run_does_not_offer_is_unavailable(kit: Kit) -> N
     assert kit.effects.read() == []
 
 
-# --- repeated ------------------------------------------------------------------------
-
-
+# --- repeated -----------------------------------------------------------------------
 @SCENARIO("run-80")
 async def test_equal_calls_with_different_ids_all_run(kit: Kit) -> None:
     await kit.agent([[call("rw", text="a"), call("rw", text="a")], "done"]).run(
@@ -302,9 +294,7 @@ async def test_a_polling_tool_may_repeat_itself(kit: Kit) -> None:
     assert stop_of(result) == "completed/final"
 
 
-# --- failing -------------------------------------------------------------------------
-
-
+# --- failing ------------------------------------------------------------------------
 @SCENARIO("run-82")
 @pytest.mark.parametrize(
     ("name", "effect"),

@@ -24,7 +24,11 @@ from agentcore._engine.inbox import stage_item
 from agentcore._engine.loop import Loop
 from agentcore._engine.owner import Owner
 from agentcore._engine.results import result_of
-from agentcore._engine.session import accept_input, open_session
+from agentcore._engine.session import (
+    accept_input,
+    cancel_open_run,
+    open_session,
+)
 from agentcore._engine.sinks import SinkPump
 from agentcore.errors import SessionBusy
 from agentcore.journal.state import RunState
@@ -233,11 +237,15 @@ class RunHandle:
 
     async def cancel(self, reason: str = "") -> Receipt:
         """Stop the run; what had started is settled honestly."""
+        item = i.Cancel(self._setup.ids.new("cancel"), self._yours.actor)
+        if self._result is not None:
+            return Receipt(item.id, 0, note="already_ended")
         loop = self._loop
-        cancel_id = self._setup.ids.new("cancel")
-        item = i.Cancel(cancel_id, self._yours.actor)
-        if loop is not None and loop.finished:
-            return Receipt(cancel_id, 0, note="already_ended")
+        if loop is None:
+            return await cancel_open_run(self._store, self.session_id, item)
+        run = loop.owner.state.open_run
+        if run is not None and run.cancel is not None:
+            return Receipt(run.cancel.cancel_id, run.cancel.position, duplicate=True)
         return await self._store.accept(self.session_id, item)
 
     async def pause(self) -> None:

@@ -8,7 +8,7 @@ from agentcore._engine.deps import Setup
 from agentcore._engine.feed import Feed
 from agentcore._engine.writer import Writer
 from agentcore.errors import SessionExists, SessionNotFound
-from agentcore.journal.apply import apply
+from agentcore.journal.apply import apply, fold
 from agentcore.journal.state import SessionState
 from agentcore.protocols.store import RunStore
 from agentcore.types import inbox as i
@@ -28,6 +28,24 @@ async def accept_input(
             return await store.accept(session_id, item)
     with suppress(SessionExists):  # created in between by somebody: just as good
         await store.create(SessionHeader(session_id))
+    return await store.accept(session_id, item)
+
+
+async def cancel_open_run(store: RunStore, session_id: str, item: i.Cancel) -> Receipt:
+    """Ask for the open run to be stopped, unless it has been asked for, or has ended.
+
+    Raises:
+        SessionNotFound: there is no such session.
+    """
+    records = [stored async for stored in store.read(session_id)]
+    state = fold(session_id, records)
+    mail = await store.inbox(session_id, state.inbox_seen)
+    run = state.open_run
+    earlier = run.cancel if run is not None else None
+    if earlier is not None:
+        return Receipt(earlier.cancel_id, earlier.position, duplicate=True)
+    if run is None and not state.pending and not mail.items:
+        return Receipt(item.id, 0, note="already_ended")
     return await store.accept(session_id, item)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentcore._engine.deps import RunSetup
-from agentcore._engine.session import accept_input
+from agentcore._engine.session import accept_input, cancel_open_run
 from agentcore.agent.options import check_id, input_item
 from agentcore.errors import ConfigError
 from agentcore.protocols.agent import Prompt
@@ -57,10 +57,14 @@ class SessionDoors:
     async def cancel(self, *, session: str, actor: Actor | None = None) -> Receipt:
         """Ask for the open run to be stopped; what had started is settled honestly.
 
+        A second cancel gets the receipt of the first; with nothing to stop, the
+        receipt's note is `already_ended` and nothing is stored.
+
         Raises:
             SessionNotFound: there is no such session.
         """
-        return await self._send(session, Cancel(self.ids.new("cancel"), actor))
+        item = Cancel(self.ids.new("cancel"), actor)
+        return await cancel_open_run(self._store(), check_id("session", session), item)
 
     async def withdraw(self, session: str, input_id: str) -> Receipt:
         """Take back an input that has not been placed."""
