@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +24,6 @@ from weakref import WeakKeyDictionary
 
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.errors import PydanticUserError
-from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import from_json, to_json
 from typing_extensions import TypedDict, override
@@ -168,7 +168,7 @@ def _unusable(parameter: inspect.Parameter) -> str:
 def _field(annotation: Any, default: Any) -> Any:
     """The annotation as a field of the TypedDict."""
     infos = _field_infos(annotation)
-    if isinstance(default, FieldInfo):  # `x: int = Field(3, description="…")`
+    if _is_field_info(default):  # `x: int = Field(3, description="…")`
         annotation = Annotated[annotation, default]
         return annotation if default.is_required() else NotRequired[annotation]
     if default is inspect.Parameter.empty and all(i.is_required() for i in infos):
@@ -176,12 +176,19 @@ def _field(annotation: Any, default: Any) -> Any:
     return NotRequired[annotation]
 
 
-def _field_infos(annotation: Any) -> list[FieldInfo]:
+def _field_infos(annotation: Any) -> list[Any]:
     if get_origin(annotation) is NotRequired:
         annotation = get_args(annotation)[0]
     if get_origin(annotation) is not Annotated:
         return []
-    return [m for m in get_args(annotation)[1:] if isinstance(m, FieldInfo)]
+    return [m for m in get_args(annotation)[1:] if _is_field_info(m)]
+
+
+def _is_field_info(value: Any) -> bool:
+    # Importing pydantic.fields is a sixth of importing agentcore. Whoever made a field
+    # has imported it; where nobody has, nothing can be one.
+    fields: Any = sys.modules.get("pydantic.fields")
+    return fields is not None and isinstance(value, fields.FieldInfo)
 
 
 def _compile(
@@ -279,7 +286,7 @@ def _describe(
         if text := described.get(name):
             shown.setdefault("description", text)
         default = parameters[name].default
-        if default is inspect.Parameter.empty or isinstance(default, FieldInfo):
+        if default is inspect.Parameter.empty or _is_field_info(default):
             continue
         try:
             shown["default"] = from_json(to_json(default), allow_inf_nan=False)
