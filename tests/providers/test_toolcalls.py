@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentcore.errors import BadResponse
@@ -158,6 +158,7 @@ def test_a_call_without_a_name_is_a_bad_response_that_may_be_asked_again() -> No
     assert caught.value.retryable
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(
     calls=st.lists(
         st.tuples(

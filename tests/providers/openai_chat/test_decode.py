@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentcore.errors import BadResponse, BrokenStream
@@ -256,6 +256,18 @@ def test_an_error_that_is_null_is_none() -> None:
     assert decode({**chunk("stop", content="a"), "error": None})[1].text == "a"
 
 
+def test_half_a_character_does_not_cost_the_reply() -> None:
+    cut = json.dumps(chunk(content="a\ud83c")).encode()
+    assert decode(cut, chunk("stop"))[0] == [TextDelta("a\ufffd")]
+    with pytest.raises(BadResponse):
+        decode(b'{"a": "\\ud83c')
+
+
+def test_nesting_without_end_is_a_bad_response() -> None:
+    with pytest.raises(BadResponse):
+        decode(b'{"a": "\\ud83c", "b": ' + b"[" * 100_000)
+
+
 # --- the short way ----------------------------------------------------------------
 
 TEXTS = st.text(
@@ -279,6 +291,7 @@ ENVELOPES = st.sampled_from(
 )
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(
     items=st.lists(st.tuples(ENVELOPES, TEXTS, st.booleans()), min_size=1, max_size=12)
 )

@@ -374,6 +374,12 @@ async def test_cancelling_closes_the_connection() -> None:
         await _closed(server)
 
 
+async def test_a_model_that_is_entered_and_never_asked_makes_no_client() -> None:
+    async with OpenAIChatModel("m") as model:
+        assert _http._CLIENTS.get()[model._pool].client is None
+    assert model._pool not in _http._CLIENTS.get()
+
+
 async def test_a_stream_outlives_the_owner_that_leaves() -> None:
     async with serving(streaming(*HELLO)) as server:
         model = model_of(server)

@@ -18,6 +18,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 from agentcore._base.frozen import frozen
 from agentcore.errors import BadRequest
 from agentcore.providers._profiles import Profile
+from agentcore.providers._surrogates import without_surrogates
 from agentcore.types.content import (
     AudioPart,
     FilePart,
@@ -272,7 +273,7 @@ def _sendable(arguments: str) -> str:
         pass
     if not arguments.strip():
         return "{}"
-    return to_json({"malformed_arguments": _clean(arguments)}).decode()
+    return to_json({"malformed_arguments": without_surrogates(arguments)}).decode()
 
 
 def _made_id(key: str, salt: int, *, short: bool) -> str:
@@ -289,15 +290,4 @@ def _to_json(value: Mapping[str, Any]) -> bytes:
         return to_json(value)
     except PydanticSerializationError:
         # Half a surrogate pair (a file name, a cut text): no UTF-8 can carry it.
-        return to_json(_clean(value))
-
-
-def _clean(value: Any) -> Any:
-    """The same value with lone surrogates replaced by the replacement character."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, Mapping):
-        return {_clean(key): _clean(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_clean(item) for item in value]
-    return value
+        return to_json(without_surrogates(value))

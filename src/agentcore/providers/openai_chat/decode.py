@@ -8,12 +8,14 @@ unknown reasons to finish are no errors.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic_core import from_json
 
 from agentcore.errors import BadResponse, BrokenStream
+from agentcore.providers._surrogates import without_surrogates
 from agentcore.providers._toolcalls import ToolCallAssembler
 from agentcore.types.content import AssistantPart, TextPart, ThinkingPart
 from agentcore.types.json import EMPTY, JsonObject
@@ -172,8 +174,8 @@ class Decoder:
 
     def _parse(self, data: bytes) -> dict[str, Any]:
         try:
-            chunk = from_json(data)
-        except ValueError as error:
+            chunk = _load(data)
+        except (ValueError, RecursionError) as error:
             raise BadResponse(
                 f"a chunk of the stream is no JSON: {error}",
                 in_stream=self.started,
@@ -345,6 +347,16 @@ def read_usage(usage: Mapping[str, Any]) -> Usage:
         ),
         cost_usd=float(cost) if isinstance(cost, int | float) else None,
     )
+
+
+def _load(data: bytes) -> Any:
+    try:
+        return from_json(data)
+    except ValueError:
+        # Half a character as an escape is legal JSON that the quick parser refuses.
+        if b"\\u" not in data:
+            raise
+        return without_surrogates(json.loads(data))
 
 
 def _object(value: object) -> Mapping[str, Any]:
