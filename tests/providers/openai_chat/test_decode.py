@@ -208,7 +208,7 @@ def test_other_answers_and_unknown_fields_are_ignored() -> None:
 def test_null_and_odd_fields_of_a_delta_are_no_error() -> None:
     out, _ = decode(
         chunk(content=None, tool_calls=None, reasoning_content=None, refusal=None),
-        chunk(tool_calls=[]), chunk(tool_calls={}), chunk(tool_calls=[None]),
+        chunk(tool_calls=[]), chunk(tool_calls={"a": 1}), chunk(tool_calls=[None]),
         chunk(content=5), chunk("stop"),
     )  # fmt: skip
     assert out == []

@@ -227,10 +227,8 @@ def common_length(old: Sequence[Message], new: Sequence[Message]) -> int:
     for length in range(longest, max(longest - _NEAR, 0) - 1, -1):
         if _first(old, length) == _first(new, length):
             return length
-    for index in range(longest):
-        if old[index] is not new[index] and old[index] != new[index]:
-            return index
-    return longest
+    pairs = zip(old, new, strict=False)
+    return next(n for n, (a, b) in enumerate(pairs) if a is not b and a != b)
 
 
 def _first(messages: Sequence[Message], length: int) -> list[Message]:
