@@ -291,7 +291,7 @@ class Decoder:
         end = data.find(b'"}', start)
         if start < 10 or end < 0 or data.count(b'"content"') != 1:
             return
-        if self._calls is not None or self._is_thinking:
+        if self._calls is not None:
             return  # a piece of a call may stand in the same chunk
         if self._string(data[start : end + 1]) != text:
             return
@@ -312,9 +312,8 @@ class Decoder:
             if end < 0 or not data[gap:-2].isalnum():
                 return None
         else:
+            # Where both overlap, what is cut out below is no string.
             end = len(data) - len(self._suffix)
-            if end < start:
-                return None  # prefix and suffix overlap
         self._misses = 0
         return self._string(data[start - 1 : end + 1])
 
