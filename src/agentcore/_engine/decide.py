@@ -80,6 +80,8 @@ class Facts:
     output_retries: int
     wanted: str = ""
     """The input this owner was started for; it is served whatever came before."""
+    resumed: bool = False
+    """The owner was started for whatever waits; it starts one run of it."""
     halted: bool = False
     """The host asked to pause."""
     out_of_time: bool = False
@@ -106,6 +108,8 @@ def _startable(state: SessionState, facts: Facts) -> bool:
         return False
     run = state.run
     if run is None or run.ended is None or facts.wanted in state.pending:
+        return True
+    if facts.resumed:
         return True
     if run.ended.stop.status == "completed":
         return True

@@ -98,12 +98,23 @@ class Reader:
         return item  # type: ignore[no-any-return]
 
     async def _fetch(self, missing: _Range) -> RunEvent:
-        async for stored in self._reread(missing.first - 1):
-            if missing.first < missing.last:
-                missing.first += 1
-                self._buffer.appendleft(missing)
-            return Committed(stored.seq, stored.record)
-        raise RuntimeError(f"record {missing.first} was committed and cannot be read")
+        found: list[Committed] = []
+        records = self._reread(missing.first - 1)
+        async for stored in records:
+            found.append(Committed(stored.seq, stored.record))
+            if stored.seq == missing.last or len(found) == _COMMITTED_LIMIT:
+                break
+        close = getattr(records, "aclose", None)
+        if close is not None:
+            await close()
+        if not found:
+            raise RuntimeError(f"record {missing.first} is committed and unreadable")
+        missing.first = found[-1].seq + 1
+        if missing.first <= missing.last:
+            self._buffer.appendleft(missing)
+        self._buffer.extendleft(reversed(found[1:]))
+        self._committed += len(found) - 1
+        return found[0]
 
     def commit(self, seq: int, records: Sequence[Record]) -> None:
         """Take records; `seq` is the first one's number."""

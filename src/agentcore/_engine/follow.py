@@ -32,6 +32,15 @@ class Follower:
         self._result: RunResult[Any] | None = None
         self.state = SessionState(session_id)
 
+    async def was_served(self) -> bool:
+        """Read what is there; tells whether the input has been served by then."""
+        served = False
+        async for stored in self._store.read(self.state.session_id, self.state.seq):
+            served = self._take(stored) or served
+        if not served:
+            self._result = None  # paused, at most
+        return served
+
     async def follow(self, feed: Feed, *, shown_after: int | None = None) -> bool:
         """Read along until the input is served (true) or nobody owns the session.
 
@@ -39,7 +48,7 @@ class Follower:
         was there when following began.
         """
         shown = shown_after
-        while True:
+        while self._result is None:
             fresh = [
                 stored
                 async for stored in self._store.read(
@@ -49,14 +58,16 @@ class Follower:
             if shown is None:
                 shown = fresh[-1].seq if fresh else self.state.seq
             for stored in fresh:
-                self._take(stored)
+                ended = self._take(stored)
                 if stored.seq > shown and feed.readers:
                     feed.commit(stored.seq, [stored.record])
-                if self._result is not None:
+                if ended:
                     return True
-            if not self.state.owned:
-                return False
-            await self._wait()
+            if self._result is None:
+                if not self.state.owned:
+                    return False
+                await self._wait()
+        return True
 
     def result(self) -> RunResult[Any]:
         """The result of the run that served the input."""
@@ -64,14 +75,19 @@ class Follower:
             raise RuntimeError("the input has not been served")
         return self._result
 
-    def _take(self, stored: r.StoredRecord) -> None:
-        apply(self.state, stored.record)
-        self._projector.add(stored.record)
+    def _take(self, stored: r.StoredRecord) -> bool:
+        """Fold a record in; tells whether it is the end of the run that serves us."""
+        record = stored.record
+        apply(self.state, record)
+        self._projector.add(record)
         run = self.state.run
-        if run is None or not isinstance(stored.record, (r.RunEnded, r.RunPaused)):
-            return
-        if self._wanted in run.input_ids:
+        if run is None or self._wanted not in run.input_ids:
+            return False
+        if isinstance(record, (r.RunEnded, r.RunPaused)):
             self._keep(run)
+        elif isinstance(record, r.RunUnpaused):
+            self._result = None  # that pause is over
+        return isinstance(record, r.RunEnded)
 
     def _keep(self, run: RunState) -> None:
         self._result = result_of(

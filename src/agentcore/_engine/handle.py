@@ -41,6 +41,7 @@ MakeInput = Callable[[Any, i.Delivery, str, RunSetup], i.Input]
 """Makes the inbox item of a message; raises `ConfigError` for a bad one."""
 
 _UNOPENED: Final = cast("RunStore", None)
+_RELEASE_SECONDS: Final = 0.005
 _NOT_ENTERED: Final = "the run has not been started: use `async with agent.start(...)`"
 
 
@@ -135,7 +136,8 @@ class RunHandle:
         await place.lifetimes.enter()
         try:
             await self._accept()
-            await self._open()
+            if self._follower is None:
+                await self._open()
             if setup.sinks and self._follower is None:
                 async with self._pumps():
                     await self._work()
@@ -154,7 +156,8 @@ class RunHandle:
             await self._place.lifetimes.enter()
             stack.push_async_callback(self._place.lifetimes.leave)
             await self._accept()
-            await self._open()
+            if self._follower is None:
+                await self._open()
             self._done = anyio.Event()
             self._reader = self._feed.open(self._reread)
             if self._setup.sinks and self._follower is None:
@@ -182,7 +185,9 @@ class RunHandle:
             self._group.cancel_scope.cancel()  # only reading along: nothing to settle
         if self._reader is not None:
             self._feed.drop(self._reader)
-        return await stack.__aexit__(exc_type, exc, traceback)
+        # Not handed on: the caller gets its own error as it is, not in a group.
+        await stack.__aexit__(None, None, None)
+        return None
 
     async def _background(self) -> None:
         try:
@@ -261,6 +266,13 @@ class RunHandle:
                 self._store, self.session_id, self._input, fresh=self._fresh
             )
             self._position = receipt.position
+            if receipt.duplicate:
+                earlier = self._follow(self._input)
+                if await earlier.was_served():
+                    self._follower = earlier
+
+    def _follow(self, item: i.Input) -> Follower:
+        return Follower(self._setup, self._store, self.session_id, item.id)
 
     async def _open(self) -> None:
         """Become the owner, or follow the one there is."""
@@ -277,9 +289,7 @@ class RunHandle:
             if item is None:
                 raise
             if self._follower is None:
-                self._follower = Follower(
-                    self._setup, self._store, self.session_id, item.id
-                )
+                self._follower = self._follow(item)
             return
         self._follower = None
         if item is not None and self._position == writer.state.inbox_seen + 1:
@@ -293,6 +303,7 @@ class RunHandle:
         self._loop = Loop(
             Owner(self._setup, self._yours, writer, wanted), self._on_stop
         )
+        self._loop.owner.facts.resumed = item is None
         run = writer.state.open_run
         if run is not None:
             if run.paused is not None:
@@ -306,6 +317,8 @@ class RunHandle:
                 self._keep(self._follower.result())
                 return
             await self._open()
+            if self._follower is not None:  # released on record, not yet in the store
+                await anyio.sleep(_RELEASE_SECONDS)
         loop = self._loop
         if loop is None:
             raise RuntimeError(_NOT_ENTERED)

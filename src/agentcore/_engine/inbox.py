@@ -28,9 +28,9 @@ async def fold_cancel(writer: Writer) -> bool:
     page = await writer.store.inbox(writer.state.session_id, writer.inbox_seen)
     # Before the wait: whoever holds the journal now must look before it goes on.
     writer.inbox_version = max(writer.inbox_version, page.version)
-    await writer.turn()
     if not any(type(item) is i.Cancel for _, item in page.items):
         return False
+    await writer.turn()
     _fold_page(writer, page)
     await writer.commit()
     return True

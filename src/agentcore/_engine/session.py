@@ -7,7 +7,7 @@ from contextlib import suppress
 from agentcore._engine.deps import Setup
 from agentcore._engine.feed import Feed
 from agentcore._engine.writer import Writer
-from agentcore.errors import SessionExists, SessionNotFound
+from agentcore.errors import InputConflict, SessionExists, SessionNotFound
 from agentcore.journal.apply import apply, fold
 from agentcore.journal.state import SessionState
 from agentcore.protocols.store import RunStore
@@ -37,16 +37,41 @@ async def cancel_open_run(store: RunStore, session_id: str, item: i.Cancel) -> R
     Raises:
         SessionNotFound: there is no such session.
     """
-    records = [stored async for stored in store.read(session_id)]
-    state = fold(session_id, records)
-    mail = await store.inbox(session_id, state.inbox_seen)
+    state, mail = await _look(store, session_id)
     run = state.open_run
     earlier = run.cancel if run is not None else None
     if earlier is not None:
         return Receipt(earlier.cancel_id, earlier.position, duplicate=True)
-    if run is None and not state.pending and not mail.items:
+    if run is None and not state.pending and not mail:
         return Receipt(item.id, 0, note="already_ended")
     return await store.accept(session_id, item)
+
+
+async def withdraw_input(store: RunStore, session_id: str, item: i.Withdraw) -> Receipt:
+    """Take back an input that has not been placed.
+
+    Raises:
+        SessionNotFound: there is no such session.
+        InputConflict: it does not wait.
+    """
+    state, mail = await _look(store, session_id)
+    input_id = item.input_id
+    waits = input_id in state.pending or input_id in state.parked
+    if not waits and not any(type(m) is i.Input and m.id == input_id for m in mail):
+        raise InputConflict(
+            f"input {input_id!r} does not wait in session {session_id!r}: "
+            "it was placed, or withdrawn, or never accepted"
+        )
+    return await store.accept(session_id, item)
+
+
+async def _look(
+    store: RunStore, session_id: str
+) -> tuple[SessionState, list[i.InboxItem]]:
+    """A session as it stands, without owning it, and what is still to be folded in."""
+    state = fold(session_id, [stored async for stored in store.read(session_id)])
+    page = await store.inbox(session_id, state.inbox_seen)
+    return state, [item for _, item in page.items]
 
 
 async def open_session(

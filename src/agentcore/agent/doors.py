@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentcore._engine.deps import RunSetup
-from agentcore._engine.session import accept_input, cancel_open_run
+from agentcore._engine.session import (
+    accept_input,
+    cancel_open_run,
+    withdraw_input,
+)
 from agentcore.agent.options import check_id, input_item
 from agentcore.errors import ConfigError
 from agentcore.protocols.agent import Prompt
@@ -67,8 +71,14 @@ class SessionDoors:
         return await cancel_open_run(self._store(), check_id("session", session), item)
 
     async def withdraw(self, session: str, input_id: str) -> Receipt:
-        """Take back an input that has not been placed."""
-        return await self._send(session, Withdraw(self.ids.new("item"), input_id))
+        """Take back an input that has not been placed.
+
+        Raises:
+            SessionNotFound: there is no such session.
+            InputConflict: it has been placed, or there is no such input.
+        """
+        item = Withdraw(self.ids.new("item"), input_id)
+        return await withdraw_input(self._store(), check_id("session", session), item)
 
     async def release(self, session: str, input_ids: Sequence[str] = ()) -> Receipt:
         """Return parked inputs to the queue, in their original order."""
