@@ -82,8 +82,10 @@ class Facts:
     """The input this owner was started for; it is served whatever came before."""
     resumed: bool = False
     """The owner was started for whatever waits; it starts one run of it."""
+    pausing: bool = False
+    """The host asked to pause at the next boundary."""
     halted: bool = False
-    """The host asked to pause."""
+    """The host left: pause now."""
     out_of_time: bool = False
 
 
@@ -94,7 +96,8 @@ def decide(state: SessionState, facts: Facts) -> Action:
     """The next action of the session's owner."""
     run = state.run
     if run is None or run.ended is not None:
-        return START if not facts.halted and _startable(state, facts) else IDLE
+        stopping = facts.halted or facts.pausing
+        return START if not stopping and _startable(state, facts) else IDLE
     for rule in _RULES:
         action = rule(run, state, facts)
         if action is not None:
@@ -131,6 +134,10 @@ def _halted(run: RunState, state: SessionState, facts: Facts) -> Action | None:
     if run.paused is not None:
         return IDLE
     return PAUSE if facts.halted else None
+
+
+def _pausing(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    return PAUSE if facts.pausing else None
 
 
 def _open_calls(run: RunState, state: SessionState, facts: Facts) -> Action | None:
@@ -252,6 +259,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     _cancelled,
     _halted,
     _open_calls,
+    _pausing,
     _limits,
     _reply,
     _stuck,

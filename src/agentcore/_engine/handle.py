@@ -256,7 +256,7 @@ class RunHandle:
     async def pause(self) -> None:
         """Let the current batch end, then pause at the next boundary."""
         if self._loop is not None:
-            self._loop.owner.facts.halted = True
+            self._loop.owner.facts.pausing = True
 
     # --- opening and driving ------------------------------------------------------
 
@@ -346,7 +346,7 @@ class RunHandle:
     def _keep(self, result: RunResult[Any]) -> None:
         self._result = result
         if self._reader is not None:
-            self._reader.close()
+            self._feed.drop(self._reader)
         if self._done is not None:
             self._done.set()
 

@@ -247,7 +247,9 @@ class Loop:
         """The conditional finish; a waiting follow-up starts in the same append."""
         owner = self.owner
         count = owner.writer.projector.count
-        successor = bool(owner.state.pending) and not owner.facts.halted
+        successor = bool(owner.state.pending) and not (
+            owner.facts.halted or owner.facts.pausing
+        )
         starts = self._starts
         tail: list[r.Record] = [_ended(run, stop)]
         if successor:
