@@ -233,7 +233,8 @@ def _stuck(run: RunState, state: SessionState, facts: Facts) -> Action | None:
         detail = f"{MAX_ROUNDS} replies in a row held only unusable calls"
         return End(Stop("stuck", "invalid_output", detail))
     if run.output_rejections > facts.output_retries:
-        detail = f"the answer did not fit the output type {run.output_rejections} times"
+        times = f"{run.output_rejections} times, the last time because"
+        detail = f"the answer was not accepted {times} {run.rejected}"
         return End(Stop("stuck", "invalid_output", detail))
     verdict = run.repetition.verdict
     if verdict is None:

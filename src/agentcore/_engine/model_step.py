@@ -297,7 +297,9 @@ class ModelStep:
         if output.tool is not None:
             errors = f"answer by calling the tool {output.tool.name!r}"
         else:
-            errors = output.check(response.text)
+            # Of a continued reply, the last part alone says nothing.
+            whole = self._owner.writer.projector.messages[-1]
+            errors = output.check(getattr(whole, "text", response.text))
         if errors:
             rounds = self._owner.run.output_rejections + 1
             self._owner.writer.stage(r.OutputRejected(req_id, errors, rounds))

@@ -168,7 +168,7 @@ def _reply(state: SessionState, record: r.ModelOutcome) -> None:
     run.outcome = record
     run.asked = [p for p in record.content if type(p) is ToolCallPart]
     run.final_call = None
-    run.rejected = False
+    run.rejected = ""
     status = record.status
     if status == "ok":
         _count_ok(state, run, record)
@@ -199,7 +199,7 @@ def _count_ok(state: SessionState, run: RunState, record: r.ModelOutcome) -> Non
 
 def _rejected(state: SessionState, record: r.OutputRejected) -> None:
     run = _run(state)
-    run.rejected = True
+    run.rejected = record.errors
     run.output_rejections += 1
 
 
@@ -256,7 +256,12 @@ def _note_meta(run: RunState, call: CallState, record: r.ToolOutcome) -> None:
 
 
 def _count_invalid(run: RunState) -> None:
-    """A reply all of whose calls were unusable is one round closer to `stuck`."""
+    """A reply all of whose calls were unusable is one round closer to `stuck`.
+
+    A rejected final answer has its own bound.
+    """
+    if run.rejected:
+        return
     for call in run.batch:
         outcome = call.outcome
         if outcome is None or outcome.status not in ("invalid_args", "unavailable"):

@@ -129,8 +129,8 @@ class RunState:
     """A failed call of a tool that declares `on_fatal="end"`."""
     exhausted: str = ""
     """The limit that forbade a call."""
-    rejected: bool = False
-    """The last reply was not accepted as output."""
+    rejected: str = ""
+    """Why the last reply was not accepted as output; empty if it was."""
     attempts: int = 0
     """Failed attempts in a row."""
     output_rejections: int = 0
