@@ -4,7 +4,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
@@ -13,6 +12,7 @@ import pytest
 
 from agentcore._base.guard import REAL_REQUESTS_ALLOWED
 from agentcore.errors import ConfigError
+from agentcore.providers._http import HttpPool
 from agentcore.testing import forbid_model_requests
 
 
@@ -84,20 +84,7 @@ def test_a_context_cannot_allow_what_the_process_forbids() -> None:
     REAL_REQUESTS_ALLOWED.reset(token)
 
 
-def provider_asks_the_switch() -> bool:
-    if find_spec("agentcore.providers._http") is None:
-        return False
-    import agentcore.providers._http as http  # noqa: PLC0415 - it may not be there yet
-
-    return any(value is REAL_REQUESTS_ALLOWED for value in vars(http).values())
-
-
-@pytest.mark.skipif(
-    not provider_asks_the_switch(), reason="the providers do not ask the switch yet"
-)
 async def test_a_provider_refuses_to_send_and_says_what_to_do() -> None:
-    from agentcore.providers._http import HttpPool  # noqa: PLC0415 - see above
-
     # `.invalid` never resolves: without the guard this would be `Unreachable`.
     pool = HttpPool("https://model.invalid/v1")
     with pytest.raises(ConfigError, match="ScriptedModel"):

@@ -36,6 +36,17 @@ async def fold_cancel(writer: Writer) -> bool:
     return True
 
 
+def place_steers(writer: Writer) -> None:
+    """Every pending steer goes into the open run, first come first served."""
+    state = writer.state
+    run = state.run
+    if not state.pending or run is None:
+        return
+    for item in list(state.pending.values()):
+        if item.delivery == "steer":
+            writer.stage(r.InputPlaced(item.input_id, run.run_id, "steer"))
+
+
 def _fold_page(writer: Writer, page: InboxPage) -> None:
     for position, item in page.items:
         if position > writer.inbox_seen:

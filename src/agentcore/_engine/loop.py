@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 import anyio
 
 from agentcore._engine import decide as d
-from agentcore._engine.inbox import fold_cancel, fold_inbox
+from agentcore._engine.inbox import fold_cancel, fold_inbox, place_steers
+from agentcore._engine.limits import lower
 from agentcore._engine.model_step import ModelStep
 from agentcore._engine.outcome import interrupted
 from agentcore._engine.owner import Owner
@@ -159,9 +160,7 @@ class Loop:
             )
         owner.view.restart_clock()
         owner.facts.out_of_time = False
-        limits = (
-            owner.setup.limits if owner.yours.budget is None else owner.yours.budget
-        )
+        limits = lower(owner.setup.limits, owner.yours.budget)
         owner.budget = owner.setup.budget(limits) if limits is not None else None
         owner.run_deadline = _deadline(owner.yours.timeout, limits)
         if owner.scope is not None:
@@ -196,22 +195,11 @@ class Loop:
         return self._tools.run()
 
     def _request(self, action: d.Request) -> Awaitable[Stop | None]:
-        self._place_steers()
+        place_steers(self.owner.writer)
         return self._model.run(action.nudge)
 
     def _retry(self, action: d.Retry) -> Awaitable[Stop | None]:
-        self._place_steers()
         return self._model.retry()
-
-    def _place_steers(self) -> None:
-        """Every pending steer goes into the open run, first come first served."""
-        state, writer = self.owner.state, self.owner.writer
-        if not state.pending:
-            return
-        run_id = self.owner.run.run_id
-        for item in list(state.pending.values()):
-            if item.delivery == "steer":
-                writer.stage(r.InputPlaced(item.input_id, run_id, "steer"))
 
     async def _pause(self, action: d.Pause) -> None:
         owner = self.owner

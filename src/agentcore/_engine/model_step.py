@@ -9,11 +9,11 @@ from typing import Final
 import anyio.lowlevel
 
 from agentcore._base.describe import error_text
-from agentcore._engine.inbox import fold_cancel
+from agentcore._engine.inbox import fold_cancel, fold_inbox, place_steers
 from agentcore._engine.owner import Owner
 from agentcore._engine.planning import stage_unstarted
 from agentcore._engine.tool_step import ToolStep
-from agentcore.errors import BrokenStream, ProviderError
+from agentcore.errors import AuthFailed, BrokenStream, ContextOverflow, ProviderError
 from agentcore.journal.state import RunState
 from agentcore.types import records as r
 from agentcore.types.content import AssistantPart, TextPart, ThinkingPart, ToolCallPart
@@ -82,7 +82,7 @@ class ModelStep:
             response = await self._stream(request)
         except ProviderError as error:
             self._failure = error
-            self._fail(request, error_text(error), error.retryable)
+            self._fail(request, f"{_label(error)}: {error}", error.retryable)
         except Exception as error:  # noqa: BLE001 - a model object may raise anything
             # Not an outage but a defect, of the model object or of a test's script.
             self._fail(request, f"InternalError: {error_text(error)}", retryable=False)
@@ -114,8 +114,13 @@ class ModelStep:
             owner.in_effect = True
             await owner.setup.clock.sleep(delay)
             owner.in_effect = False
-        if owner.scope.cancel_called or not owner.may_start_effects():
+        if owner.scope.cancel_called:
             return None
+        if owner.writer.has_mail:
+            await fold_inbox(owner.writer)
+        if not owner.may_start_effects():
+            return None
+        place_steers(owner.writer)
         return await self.run(self._nudge)
 
     def settle(self, run: RunState, *, sent: bool = True) -> None:
@@ -155,7 +160,7 @@ class ModelStep:
             req_id = last.req_id
         else:
             req_id = setup.ids.new("req")
-        first = run.totals.requests == 0
+        first = run.totals.requests == run.attempts  # no attempt has succeeded yet
         messages: Sequence[Message] = writer.projector.window(owner.history_start)
         if nudge:
             messages = [*messages, host_note(nudge)]
@@ -319,6 +324,12 @@ def _status(response: ModelResponse, has_calls: bool) -> tuple[ModelStatus, str]
     if finish == "content_filter":
         return "error", "ContentFiltered: the vendor withheld the reply"
     return "empty", ""
+
+
+def _label(error: ProviderError) -> str:
+    """The class a stop's reason is read from: the known one, not a subclass of it."""
+    known = (c for c in (AuthFailed, ContextOverflow) if isinstance(error, c))
+    return next(known, type(error)).__name__
 
 
 def _is_blank(text: str) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
 
 from pydantic_core import from_json
+from typing_extensions import override
 
 from agentcore._engine.deps import OutputPlan
 from agentcore.journal.state import CallState, RunState
@@ -15,6 +16,56 @@ from agentcore.types.messages import AssistantMessage, Message
 from agentcore.types.policy import ApprovalRequest, Pending
 from agentcore.types.records import ApprovalRequested
 from agentcore.types.runs import CallSummary, RunResult, Stop
+
+
+class CallSummaries(Sequence[CallSummary]):
+    """The calls of a run; made when somebody looks, because most callers do not."""
+
+    __slots__ = ("_made", "_run")
+
+    def __init__(self, run: RunState) -> None:
+        self._run = run
+        self._made: tuple[CallSummary, ...] | None = None
+
+    def _all(self) -> tuple[CallSummary, ...]:
+        if self._made is None:
+            final = self._run.final_call
+            self._made = tuple(
+                _summary(call)
+                for call in self._run.calls.values()
+                if call is not final and call.outcome is not None
+            )
+        return self._made
+
+    @override
+    def __len__(self) -> int:
+        return len(self._all())
+
+    @override
+    def __iter__(self) -> Iterator[CallSummary]:
+        return iter(self._all())
+
+    @overload
+    def __getitem__(self, index: int) -> CallSummary: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[CallSummary]: ...
+
+    @override
+    def __getitem__(self, index: int | slice) -> CallSummary | Sequence[CallSummary]:
+        return self._all()[index]
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._all() == tuple(other)
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    @override
+    def __repr__(self) -> str:
+        return repr(self._all())
 
 
 def result_of(
@@ -30,11 +81,7 @@ def result_of(
         stop=stop,
         usage=run.ended.usage if run.ended is not None else run.totals.usage(),
         messages=messages,
-        tool_calls=tuple(
-            _summary(call)
-            for call in run.calls.values()
-            if call is not run.final_call and call.outcome is not None
-        ),
+        tool_calls=CallSummaries(run),
         session_id=session_id,
         run_id=run.run_id,
         pending=_pending(run),

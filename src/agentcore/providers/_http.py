@@ -21,7 +21,6 @@ import ipaddress
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from types import TracebackType
 from typing import Final, Self
 from weakref import WeakKeyDictionary
@@ -31,14 +30,9 @@ import httpx
 from anyio.lowlevel import RunVar
 
 from agentcore._base.frozen import frozen
+from agentcore._base.guard import REAL_REQUESTS_ALLOWED
 from agentcore.errors import ConfigError, ProviderError
 from agentcore.providers._faults import error_from_response, error_from_transport
-
-REAL_REQUESTS: Final[ContextVar[bool]] = ContextVar(
-    "agentcore_real_requests", default=True
-)
-"""Whether requests may leave this machine. The pytest plugin sets it to `False`; then a
-request to a host that is not loopback raises `ConfigError` before it leaves."""
 
 ERROR_BODY_LIMIT: Final = 64 * 1024
 """Bytes of an error body that are read; the rest is not fetched."""
@@ -213,7 +207,7 @@ class HttpPool:
             raise error_from_transport(error, host=self.host) from error
 
     def _guard(self) -> None:
-        if REAL_REQUESTS.get() or is_loopback(self.host):
+        if REAL_REQUESTS_ALLOWED.get() or is_loopback(self.host):
             return
         raise ConfigError(
             f"a real request to {self.host} is forbidden here; use ScriptedModel or a "

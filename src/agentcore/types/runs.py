@@ -104,7 +104,7 @@ class RunResult(Generic[OutputT]):
     usage: RunUsage
     messages: Sequence[Message]
     """The whole history of the session, as the model would see it next."""
-    tool_calls: tuple[CallSummary, ...]
+    tool_calls: Sequence[CallSummary]
     """The calls of this run, in the order the model asked for them."""
     session_id: str
     run_id: str

@@ -22,6 +22,7 @@ from tests.wire.openai_chat.raw_server import (
     streaming,
 )
 
+from agentcore._base.guard import REAL_REQUESTS_ALLOWED
 from agentcore.errors import (
     AuthFailed,
     BadResponse,
@@ -35,7 +36,7 @@ from agentcore.errors import (
     Unreachable,
 )
 from agentcore.providers import _http
-from agentcore.providers._http import REAL_REQUESTS, is_loopback
+from agentcore.providers._http import is_loopback
 from agentcore.providers.openai_chat import HttpTimeout, OpenAIChatModel, client
 from agentcore.types.messages import user_text
 from agentcore.types.model import (
@@ -457,6 +458,7 @@ async def test_the_environments_proxies_are_not_used(
     await ask(streaming(*HELLO))
 
 
+@pytest.mark.usefixtures("allow_model_requests")
 async def test_a_proxy_the_host_names_is_used() -> None:
     async with serving(streaming(*HELLO)) as proxy:
         address = proxy.url.removesuffix("/v1")
@@ -469,13 +471,13 @@ async def test_a_proxy_the_host_names_is_used() -> None:
 
 
 async def test_where_real_requests_are_forbidden_none_leaves() -> None:
-    token = REAL_REQUESTS.set(False)
+    token = REAL_REQUESTS_ALLOWED.set(False)
     try:
         with pytest.raises(ConfigError, match=r"real request to api\.example"):
             await drain(OpenAIChatModel("m", base_url="https://api.example/v1"))
         await ask(streaming(*HELLO))  # loopback stays allowed
     finally:
-        REAL_REQUESTS.reset(token)
+        REAL_REQUESTS_ALLOWED.reset(token)
 
 
 @pytest.mark.parametrize(
