@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Self
 
@@ -34,6 +34,7 @@ from agentcore.types.inbox import Input
 from agentcore.types.options import NO_OPTIONS, Options
 from agentcore.types.policy import Budget, Decision
 from agentcore.types.runs import RunOptions, RunResult
+from agentcore.types.tools import OUTPUT_TOOL
 
 OutputT = TypeVar("OutputT", default=str)
 
@@ -112,6 +113,9 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
                     f"ToolLoopAgent.{name} has no method {missing[0]!r}: "
                     f"{type_name(value)} does not fit the protocol"
                 )
+        for name, (fits, words) in _VALUES.items():
+            if not fits(getattr(self, name)):
+                raise ConfigError(f"ToolLoopAgent.{name} must be {words}")
         check_asks(self.asks)
         if self.output_type is not str:
             self._wiring()  # builds the output's schema, so that a bad type shows now
@@ -133,16 +137,16 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
 
     # --- running ------------------------------------------------------------------
 
-    async def run(
+    def run(
         self,
         prompt: Prompt,
         *,
         session: str | None = None,
         input_id: str | None = None,
         **options: Unpack[RunOptions],
-    ) -> RunResult[OutputT]:
-        """Run to the end and return the result; see `start` for the arguments."""
-        return await self._handle(prompt, session, input_id, options).drain()
+    ) -> Coroutine[Any, Any, RunResult[OutputT]]:
+        """Run to the end: await it for the result. See `start` for the arguments."""
+        return self._handle(prompt, session, input_id, options).drain()
 
     def run_sync(
         self,
@@ -271,7 +275,17 @@ async def _await(handle: RunHandle) -> Any:
 def _checked_tools(tools: Any) -> tuple[Tool, ...]:
     if isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
         raise ConfigError(f"tools must be a list of tools, not {type_name(tools)}")
-    return collect_tools(tools)
+    collected = collect_tools(tools)
+    if any(tool.spec.name == OUTPUT_TOOL for tool in collected):
+        raise ConfigError(
+            f"the tool name {OUTPUT_TOOL!r} is reserved for structured output; "
+            "rename the tool"
+        )
+    return collected
+
+
+def _are_sinks(value: Any) -> bool:
+    return isinstance(value, Sequence) and all(hasattr(sink, "emit") for sink in value)
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -282,6 +296,12 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "budget": (Budget, type(None)),
     "output_retries": (int,),
     "ask_timeout": (int, float),
+}
+_VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "output_mode": (lambda v: v in ("tool", "native"), "'tool' or 'native'"),
+    "output_retries": (lambda v: v >= 0, "at least 0"),
+    "ask_timeout": (lambda v: v > 0, "more than 0 seconds"),
+    "sinks": (_are_sinks, "a list of objects with the method 'emit'"),
 }
 _PROTOCOLS: dict[str, tuple[str, ...]] = {
     "executor": ("list_tools", "execute", "__aenter__", "__aexit__"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from agentcore._base.describe import type_name
@@ -167,7 +167,9 @@ def _is_seconds(value: Any) -> bool:
 
 
 def _is_names(value: Any) -> bool:
-    return not isinstance(value, str) and all(isinstance(name, str) for name in value)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return False
+    return all(isinstance(name, str) for name in value)
 
 
 _CHECKS: Final[dict[str, tuple[Any, str]]] = {

@@ -107,7 +107,8 @@ def checked_model(model: Any) -> Model:
     """
     if isinstance(model, str):
         return resolve_model(model)
-    if not callable(getattr(model, "stream", None)) or not hasattr(model, "id"):
+    fits = callable(getattr(model, "stream", None)) and hasattr(model, "id")
+    if not fits or isinstance(model, type):
         raise ConfigError(
             "model must be a name like 'openai:gpt-5-mini' or an object with the Model "
             f"protocol (id, capabilities, stream), not {type_name(model)}"
