@@ -2,6 +2,7 @@
 
     openai_chat/   OpenAI's chat format, which most vendors speak
     local/         the embedded model's weights and server
+    embedded.py    both as one model: "local:qwen2.5-coder-1.5b"
     _profiles.py   the vendors of OpenAI's format and how they differ
     _http.py _faults.py _keys.py _sse.py _toolcalls.py   what the formats share
 
@@ -34,13 +35,16 @@ def resolve_model(name: str, **settings: Any) -> Model:
     Args:
         name: `vendor:model`; the model's name may hold colons itself.
         settings: as the model's class takes them: `api_key`, `base_url`, `headers`,
-            `options`, `capabilities`, `http_timeout`, `proxy`.
+            `options`, `capabilities`, `http_timeout`, `proxy`; for
+            `local:qwen2.5-coder-1.5b` as `EmbeddedModel` takes them.
 
     Raises:
         ConfigError: the vendor is not known, the string is no `vendor:model`, or a
             setting is wrong. Nothing was sent.
     """
     provider, colon, model = name.partition(":")
+    if provider == "local" and model:
+        return _embedded(model, settings)
     profile = find_profile(provider)
     if not colon or not model or profile is None:
         raise ConfigError(_unknown(name, provider if colon else "", profile is None))
@@ -50,6 +54,16 @@ def resolve_model(name: str, **settings: Any) -> Model:
     # By name, because this folder imports httpx: 50 ms that only users of it pay.
     module = import_module("agentcore.providers.openai_chat")
     return cast("Model", module.OpenAIChatModel(model, provider=provider, **settings))
+
+
+def _embedded(name: str, settings: dict[str, Any]) -> Model:
+    module = import_module("agentcore.providers.embedded")
+    if name != module.DEFAULT_NAME:
+        raise ConfigError(
+            f"the one embedded model with a name is 'local:{module.DEFAULT_NAME}', not "
+            f"'local:{name}'; for a GGUF file of your own use EmbeddedModel(path)"
+        )
+    return cast("Model", module.EmbeddedModel(**settings))
 
 
 def _unknown(name: str, provider: str, unknown: bool) -> str:
