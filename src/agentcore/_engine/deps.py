@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
+from agentcore._engine.deadlines import DeadlineBook
 from agentcore.protocols.context import Projector
 from agentcore.protocols.model import Model
 from agentcore.protocols.policy import BudgetPolicy, PermissionPolicy
@@ -80,6 +81,7 @@ class Setup:
     ask_timeout: float = 60.0
     sinks: Sequence[EventSink] = ()
     owner: str = ""
+    deadlines: DeadlineBook = field(default_factory=DeadlineBook)
     advertised: Any = field(default=None)
     """The last tool list and its digest, kept while the list stays the same."""
 

@@ -195,3 +195,7 @@ class Feed:
         """The owner is done."""
         for reader in self.readers:
             reader.close()
+
+
+NOBODY: Final = Feed()
+"""The feed of a run that nobody can read along with; shared, and never opened."""

@@ -18,7 +18,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from agentcore._engine.deps import RunSetup, Setup
-from agentcore._engine.feed import Feed, Reader
+from agentcore._engine.feed import NOBODY, Feed, Reader
 from agentcore._engine.follow import Follower
 from agentcore._engine.inbox import stage_item
 from agentcore._engine.loop import Loop
@@ -114,7 +114,7 @@ class RunHandle:
         self._fresh = fresh
         """The session cannot exist yet."""
         self._position = 0
-        self._feed = Feed()
+        self._feed = NOBODY
         self._loop: Loop | None = None
         self._follower: Follower | None = None
         self._result: RunResult[Any] | None = None
@@ -132,17 +132,19 @@ class RunHandle:
     async def drain(self) -> RunResult[Any]:
         """Drive to the end; what awaiting the handle does."""
         place, setup = self._place, self._setup
+        if setup.sinks:
+            self._feed = Feed()
         self._store = place.store(bool(setup.sinks))
         await place.lifetimes.enter()
         try:
             await self._accept()
             if self._follower is None:
                 await self._open()
-            if setup.sinks and self._follower is None:
+            if self._follower is not None or not setup.sinks:
+                await self._work()
+            else:
                 async with self._pumps():
                     await self._work()
-            else:
-                await self._work()
         finally:
             await place.lifetimes.leave()
         return self._own_result()
@@ -152,6 +154,7 @@ class RunHandle:
     async def __aenter__(self) -> Self:
         """The input is durable when this returns."""
         self._store = self._place.store(True)
+        self._feed = Feed()
         async with AsyncExitStack() as stack:
             await self._place.lifetimes.enter()
             stack.push_async_callback(self._place.lifetimes.leave)

@@ -101,6 +101,7 @@ class Loop:
         """An effect was cut short by a cancel, the host, or a deadline."""
         owner = self.owner
         owner.in_effect = False
+        owner.deadlines.clear(owner.scope, owner.run_deadline)
         if anyio.current_time() >= owner.run_deadline:
             owner.facts.out_of_time = True
             owner.run_deadline = math.inf
@@ -109,6 +110,7 @@ class Loop:
     async def _stop_for_host(self) -> None:
         owner = self.owner
         owner.in_effect = False
+        owner.deadlines.clear(owner.scope, math.inf)
         owner.facts.halted = True
         if not self.finished:
             await self._pause(d.PAUSE)
@@ -184,7 +186,7 @@ class Loop:
             owner.writer.stage(lost)
             owner.writer.stage(r.UsageRecorded(lost.req_id, None, estimated=True))
         for call in run.batch:
-            if call.intent is not None and call.outcome is None:
+            if call.started and call.outcome is None:
                 spec = owner.toolbox.by_name.get(call.planned.name)
                 outcome = interrupted(call.planned.call_id, spec, "owner lost")
                 owner.writer.stage(outcome)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import anyio.lowlevel
 
@@ -58,7 +58,7 @@ class ModelStep:
         self._nudge = ""
         self._failure: ProviderError | None = None
         self._text: list[str] = []
-        self._seen: list[ThinkingDelta | ToolInputReady] = []
+        self._seen: list[ThinkingDelta | ToolInputReady] | None = None
         """What else had streamed, for the record of a reply that is cut short."""
         self._first_options = owner.yours.options.over(owner.setup.options)
         self._later_options = _unforced(self._first_options)
@@ -129,7 +129,7 @@ class ModelStep:
         if intent is None:
             return
         content: list[AssistantPart] = []
-        thinking = "".join(d.text for d in self._seen if type(d) is ThinkingDelta)
+        thinking = "".join(d.text for d in self._seen or () if type(d) is ThinkingDelta)
         if thinking:
             content.append(ThinkingPart(thinking))
         if self._text:
@@ -137,7 +137,7 @@ class ModelStep:
         new_id = self._owner.setup.ids.new
         calls = [
             ToolCallPart(d.name, d.arguments, new_id("call"), d.provider_call_id)
-            for d in self._seen
+            for d in self._seen or ()
             if type(d) is ToolInputReady
         ]
         self._forget_stream()
@@ -212,7 +212,7 @@ class ModelStep:
                     response = delta.response  # type: ignore[union-attr]  # by kind
                     continue
                 elif kind is ThinkingDelta or kind is ToolInputReady:
-                    self._seen.append(delta)  # type: ignore[arg-type]  # by kind
+                    self._note(delta)
                 for reader in feed.readers:
                     reader.delta(delta)  # type: ignore[arg-type]  # not ResponseDone
                 seen += 1
@@ -225,9 +225,14 @@ class ModelStep:
             )
         return response
 
+    def _note(self, delta: Any) -> None:
+        if self._seen is None:
+            self._seen = []
+        self._seen.append(delta)
+
     def _forget_stream(self) -> None:
         self._text = []
-        self._seen = []
+        self._seen = None
 
     # --- after --------------------------------------------------------------------
 

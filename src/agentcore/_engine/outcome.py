@@ -98,14 +98,33 @@ def not_started(call_id: str, cause: str) -> ToolOutcome:
     )
 
 
+def fits(result: ToolResult, spec: ToolSpec) -> bool:
+    """The result is shown whole."""
+    return _length(result.content) <= spec.output_cap
+
+
 async def outcome_of(
     call: CallState, spec: ToolSpec, result: ToolResult, store: RunStore
 ) -> ToolOutcome:
-    """The record of a call that came back."""
-    content = result.content
-    full: BlobRef | None = None
-    if _length(content) > spec.output_cap:
-        content, full = await _shorten(content, spec.output_cap, store)
+    """The record of a call that came back; a long text is stored and shortened."""
+    if fits(result, spec):
+        return outcome_now(call, spec, result)
+    content, full = await _shorten(result.content, spec.output_cap, store)
+    return _outcome(call, spec, result, content, full)
+
+
+def outcome_now(call: CallState, spec: ToolSpec, result: ToolResult) -> ToolOutcome:
+    """The record of a call whose result fits."""
+    return _outcome(call, spec, result, result.content, None)
+
+
+def _outcome(
+    call: CallState,
+    spec: ToolSpec,
+    result: ToolResult,
+    content: tuple[ResultPart, ...],
+    full: BlobRef | None,
+) -> ToolOutcome:
     error = result.error
     return ToolOutcome(
         call.planned.call_id,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import anyio
-from anyio.lowlevel import EventLoopToken, current_token
+from anyio.lowlevel import current_token
 
 from agentcore._engine.decide import Facts
 from agentcore._engine.deps import RunSetup, Setup
@@ -22,9 +22,9 @@ from agentcore.types.options import NO_OPTIONS, Options
 _NO_TOOLS: Final = Toolbox((), {}, "")
 
 
-def _clock_of(token: EventLoopToken) -> Callable[[], float]:
+def _clock_of(loop: object) -> Callable[[], float]:
     """`anyio.current_time`, without looking the event loop up at each call."""
-    clock = getattr(token.native_token, "time", None)
+    clock = getattr(loop, "time", None)
     return cast("Callable[[], float]", clock or anyio.current_time)
 
 
@@ -37,16 +37,17 @@ class Owner:
 
     __slots__ = (
         "budget",
+        "deadlines",
         "facts",
         "history_start",
         "in_effect",
+        "native",
         "now",
         "options",
         "run_deadline",
         "scope",
         "setup",
         "thread",
-        "token",
         "toolbox",
         "view",
         "writer",
@@ -64,11 +65,12 @@ class Owner:
         self.scope: anyio.CancelScope = cast("anyio.CancelScope", None)
         """There from the moment the owner drives."""
         self.in_effect = False
-        self.token = current_token()
-        """The event loop, for threads of blocking tools."""
+        loop = current_token().native_token
+        self.native: Any = loop
         self.thread = threading.get_ident()
-        self.now = _clock_of(self.token)
+        self.now = _clock_of(loop)
         """The event loop's own clock, which deadlines are told in; seconds."""
+        self.deadlines = setup.deadlines.on(loop)
         self.run_deadline = math.inf
         """When the run is out of time, on the event loop's clock."""
         self.history_start = 0
@@ -99,6 +101,11 @@ class Owner:
         if cancel is not None:
             return cancel.cancel_id
         return "wall_time" if self.facts.out_of_time else "host"
+
+    def call_soon(self, function: Callable[..., object], argument: object) -> None:
+        """Call a function on the event loop, from the thread of a blocking tool."""
+        schedule = getattr(self.native, "call_soon_threadsafe", None)
+        (schedule or self.native.run_sync_soon)(function, argument)
 
     def interrupt(self) -> None:
         """Cut the effect in flight short; between effects the flags are enough."""

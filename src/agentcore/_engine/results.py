@@ -118,7 +118,7 @@ def _summary(call: CallState) -> CallSummary:
     planned, outcome = call.planned, call.outcome
     if outcome is None:
         raise ValueError(f"call {planned.call_id} has no outcome")
-    changed = call.intent.arguments if call.intent is not None else None
+    changed = call.changed
     return CallSummary(
         planned.call_id,
         planned.name,

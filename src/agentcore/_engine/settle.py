@@ -34,7 +34,7 @@ async def _settle_calls(owner: Owner, run: RunState) -> None:
             continue
         spec = owner.toolbox.by_name.get(call.planned.name)
         call_id = call.planned.call_id
-        if call.intent is None:
+        if not call.started:
             # Without a stop, the rest of the batch simply runs next.
             if stopping:
                 writer.stage(not_started(call_id, cause))

@@ -23,8 +23,10 @@ from agentcore._engine.gate import (
 )
 from agentcore._engine.inbox import fold_cancel
 from agentcore._engine.outcome import (
+    fits,
     not_a_result,
     not_started,
+    outcome_now,
     outcome_of,
     result_of_error,
     timed_out,
@@ -38,6 +40,9 @@ from agentcore.types.events import ToolProgress
 from agentcore.types.policy import Answer, Question
 from agentcore.types.tools import ToolResult
 
+# Shared while there is nothing in it: a thousand runs in flight would hold thousands.
+_NONE: list[Ready] = []
+
 
 class ToolStep:
     """Runs tool calls, on behalf of one owner."""
@@ -46,11 +51,11 @@ class ToolStep:
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
-        self._queue: list[Ready] = []
+        self._queue = _NONE
         """Usable calls that have no intent, in source order."""
-        self._segment: list[Ready] = []
+        self._segment = _NONE
         """Calls whose intent is staged and whose outcome is not."""
-        self._finished: list[tuple[Ready, ToolResult]] = []
+        self._finished: list[tuple[Ready, ToolResult]] | None = None
         """Came back and not yet staged."""
         self._wake: anyio.Event | None = None
 
@@ -63,7 +68,7 @@ class ToolStep:
         first segment if it needs no question.
         """
         self._queue = plan_calls(self._owner, req_id, calls, truncated=truncated)
-        self._segment = []
+        self._segment = _NONE
         self._open_segment()
 
     # --- starting -----------------------------------------------------------------
@@ -105,6 +110,8 @@ class ToolStep:
                 spec.version,
             )
         )
+        if not self._segment:
+            self._segment = []
         self._segment.append(ready)
 
     async def _ask_first(self) -> None:
@@ -143,7 +150,7 @@ class ToolStep:
             # Stopped between intent and effect: nothing of it has begun.
             for ready in self._segment:
                 owner.writer.stage(not_started(ready.call.id, owner.stop_cause()))
-            self._segment = []
+            self._segment = _NONE
         if not self._segment:
             return
         if len(self._segment) == 1:
@@ -155,13 +162,18 @@ class ToolStep:
         owner = self._owner
         scope = owner.scope
         owner.in_effect = True
-        scope.deadline = min(owner.now() + ready.spec.timeout, owner.run_deadline)
-        self._finished.append((ready, await self._execute(ready)))
+        owner.deadlines.set(scope, owner.now() + ready.spec.timeout)
+        result = await self._execute(ready)
         owner.in_effect = False
+        owner.deadlines.clear(scope, owner.run_deadline)
+        if fits(result, ready.spec) and not scope.cancel_called:
+            self._segment = _NONE
+            owner.writer.stage(outcome_now(ready.state, ready.spec, result))
+            return
+        self._finished = [(ready, result)]
         if scope.cancel_called:
             return  # cut short, and yet it came back: settled with its real outcome
-        scope.deadline = owner.run_deadline
-        self._segment = []
+        self._segment = _NONE
         await self.drain()
 
     async def _run_together(self, segment: list[Ready]) -> None:
@@ -169,8 +181,9 @@ class ToolStep:
         scope = owner.scope
         longest = max(ready.spec.timeout for ready in segment)
         owner.in_effect = True
-        scope.deadline = min(owner.now() + longest, owner.run_deadline)
+        owner.deadlines.set(scope, owner.now() + longest)
         remaining = len(segment)
+        self._finished = []
         async with anyio.create_task_group() as group:
             for ready in segment:
                 group.start_soon(self._run_one, ready, longest)
@@ -182,9 +195,8 @@ class ToolStep:
                     remaining -= await self.drain()
                     await owner.writer.commit()
         owner.in_effect = False
-        if not scope.cancel_called:
-            scope.deadline = owner.run_deadline
-        self._segment = []
+        owner.deadlines.clear(scope, owner.run_deadline)
+        self._segment = _NONE
 
     async def _run_one(self, ready: Ready, longest: float) -> None:
         """One of several calls, with its own deadline if it is shorter."""
@@ -194,7 +206,8 @@ class ToolStep:
                 result = await self._execute(ready)
         else:
             result = await self._execute(ready)
-        self._finished.append((ready, result))
+        if self._finished is not None:
+            self._finished.append((ready, result))
         if self._wake is not None:
             self._wake.set()
 
@@ -216,7 +229,7 @@ class ToolStep:
 
     async def drain(self) -> int:
         """Stage the outcomes of everything that came back; returns how many."""
-        finished = self._finished
+        finished = self._finished or []
         count = 0
         while finished:
             ready, result = finished[0]
@@ -231,8 +244,7 @@ class ToolStep:
     async def settle(self) -> None:
         """The calls were cut short: an honest outcome for each (see `settle`)."""
         await self.drain()
-        self._segment = []
-        self._queue = []
+        self._segment = self._queue = _NONE
 
     # --- what a running tool may do (ToolDoors) -----------------------------------
 
@@ -241,14 +253,11 @@ class ToolStep:
     ) -> None:
         """Show progress to the host; a blocking tool calls this from its thread."""
         event = ToolProgress(call_id, message, progress, total)
-        feed, home = self._owner.writer.feed, self._owner.token
-        if threading.get_ident() == self._owner.thread:
+        owner, feed = self._owner, self._owner.writer.feed
+        if threading.get_ident() == owner.thread:
             feed.delta(event)
         else:
-            # Loaded where it is needed: most agents never call from a thread.
-            from anyio import from_thread  # noqa: PLC0415
-
-            from_thread.run_sync(feed.delta, event, token=home)
+            owner.call_soon(feed.delta, event)
 
     async def record_process(self, call_id: str, pgid: int, started: float) -> None:
         """Journal a child's process group before it runs user code (W5)."""

@@ -40,7 +40,6 @@ class Writer:
     """Owns the session's journal while the lease lasts."""
 
     __slots__ = (
-        "_add",
         "_busy",
         "_inline",
         "_takes",
@@ -68,7 +67,6 @@ class Writer:
         self.lease = lease
         self.state = state
         self.projector = projector
-        self._add = projector.add
         self._takes = projector.takes
         self.feed = feed
         self.staged: list[Record] = []
@@ -93,7 +91,7 @@ class Writer:
         if change is not None:
             change(state, record)
         if kind in self._takes:
-            self._add(record)
+            self.projector.add(record)
 
     def commit(self) -> Awaitable[object]:
         """Append what is staged: await it.

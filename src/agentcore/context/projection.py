@@ -113,7 +113,7 @@ class HistoryProjector:
         self._accepted: dict[str, r.InputAccepted] = {}
         self._batch: dict[str, ToolResultPart | r.ToolPlanned] = {}
         self._open = 0
-        self._partial: list[Any] = []
+        self._partial: list[Any] | None = None
         self._side_request = ""
         self._dropped = ""
         self._requested = False
@@ -193,10 +193,10 @@ class HistoryProjector:
             content = record.content
             if self._partial:
                 content = _joined([*self._partial, *content])
-                self._partial = []
+                self._partial = None
             self._messages.append(AssistantMessage(content, record.model))
         elif record.status == "length":
-            self._partial.extend(record.content)
+            self._partial = [*(self._partial or ()), *record.content]
             if any(type(part) is ToolCallPart for part in record.content):
                 self._close_partial()
         else:
@@ -206,7 +206,7 @@ class HistoryProjector:
     def _close_partial(self) -> None:
         if self._partial:
             content = _joined(self._partial)
-            self._partial = []
+            self._partial = None
             self._messages.append(AssistantMessage(content))
 
     def _plan(self, record: r.ToolPlanned) -> None:

@@ -7,6 +7,7 @@ how long its journal is. A record of an unknown kind only moves the count.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, Final
 
 from agentcore.journal.state import CallState, RunState, SessionState
@@ -68,7 +69,7 @@ def _value(state: SessionState, record: r.StateChanged) -> None:
     if record.value is None:
         state.values.pop(record.key, None)
     else:
-        state.values[record.key] = record.value
+        state.values = {**state.values, record.key: record.value}
 
 
 # --- inputs -----------------------------------------------------------------------
@@ -90,7 +91,8 @@ def _placed(state: SessionState, record: r.InputPlaced) -> None:
 
 
 def _parked(state: SessionState, record: r.InputParked) -> None:
-    state.parked[record.input_id] = state.pending.pop(record.input_id)
+    item = state.pending.pop(record.input_id)
+    state.parked = {**state.parked, record.input_id: item}
 
 
 def _unparked(state: SessionState, record: r.InputReleased) -> None:
@@ -166,7 +168,6 @@ def _reply(state: SessionState, record: r.ModelOutcome) -> None:
     if intent is not None and intent.purpose != "main":
         return
     run.outcome = record
-    run.asked = [p for p in record.content if type(p) is ToolCallPart]
     run.final_call = None
     run.rejected = ""
     status = record.status
@@ -212,16 +213,26 @@ def _advertised(state: SessionState, record: r.ToolsAdvertised) -> None:
 
 def _planned(state: SessionState, record: r.ToolPlanned) -> None:
     run = _run(state)
-    asked = run.asked[record.index] if record.index < len(run.asked) else None
-    call = CallState(record, asked.arguments if asked is not None else "")
+    call = CallState(record, _written_arguments(run, record))
     run.batch.append(call)
     run.calls[record.call_id] = call
     run.open_calls += 1
 
 
+def _written_arguments(run: RunState, record: r.ToolPlanned) -> str:
+    """The call as the model wrote it; its place in the reply is at `index` or later."""
+    content = run.outcome.content if run.outcome is not None else ()
+    for part in islice(content, record.index, None):
+        if type(part) is ToolCallPart and part.call_id == record.call_id:
+            return part.arguments
+    return ""
+
+
 def _intent(state: SessionState, record: r.ToolIntent) -> None:
     run = _run(state)
-    run.calls[record.call_id].intent = record
+    call = run.calls[record.call_id]
+    call.started = True
+    call.changed = record.arguments
     run.totals.tool_calls += 1
     uses = run.tool_uses
     uses[record.tool] = uses.get(record.tool, 0) + 1
@@ -235,7 +246,7 @@ def _outcome(state: SessionState, record: r.ToolOutcome) -> None:
     planned = call.planned
     if planned.name == OUTPUT_TOOL and record.status == "ok":
         run.final_call = call
-    elif call.intent is not None:
+    elif call.started:
         state.resume_attempts = 0
         if not record.meta:
             run.repetition.add((planned.name, planned.args_hash, record.content))
@@ -274,7 +285,8 @@ def _count_invalid(run: RunState) -> None:
 
 
 def _asked(state: SessionState, record: r.ApprovalRequested | r.QuestionAsked) -> None:
-    _run(state).waiting[record.call_id] = record
+    run = _run(state)
+    run.waiting = {**run.waiting, record.call_id: record}
 
 
 def _settled(
@@ -284,7 +296,7 @@ def _settled(
 
 
 def _reserved(state: SessionState, record: r.UsageReserved) -> None:
-    state.reservations[record.reservation_id] = record
+    state.reservations[record.reservation_id] = record.charge
 
 
 def _recorded(state: SessionState, record: r.UsageRecorded) -> None:

@@ -22,28 +22,26 @@ class Repetition:
     value is never taken for being stuck.
     """
 
-    __slots__ = ("_last", "equal", "triples", "twins")
+    __slots__ = ("_last", "_second", "_third", "equal", "triples", "twins")
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
         """New user input: whatever was repeated before no longer counts."""
-        self._last: list[Key] = []
+        self._last: Key | None = None
+        self._second: Key | None = None
+        self._third: Key | None = None
         self.equal = 0
         self.twins = 0
         self.triples = 0
 
     def add(self, key: Key) -> None:
         """Take the outcome of the next call."""
-        last = self._last
-        depth = len(last)
-        self.equal = self.equal + 1 if depth and last[-1] == key else 1
-        self.twins = self.twins + 1 if depth > 1 and last[-2] == key else 0
-        self.triples = self.triples + 1 if depth > 2 and last[-3] == key else 0
-        last.append(key)
-        if depth == 3:
-            del last[0]
+        self.equal = self.equal + 1 if self._last == key else 1
+        self.twins = self.twins + 1 if self._second == key else 0
+        self.triples = self.triples + 1 if self._third == key else 0
+        self._third, self._second, self._last = self._second, self._last, key
 
     @property
     def verdict(self) -> Literal["repeat", "cycle"] | None:

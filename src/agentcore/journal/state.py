@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, NoReturn
+
+from typing_extensions import override
 
 from agentcore.journal.repetition import Repetition
 from agentcore.types.actor import Actor
-from agentcore.types.content import ToolCallPart
-from agentcore.types.json import JsonValue
+from agentcore.types.json import JsonObject, JsonValue
+from agentcore.types.policy import Charge
 from agentcore.types.records import (
     ApprovalRequested,
     CancelRequested,
@@ -19,23 +20,40 @@ from agentcore.types.records import (
     QuestionAsked,
     RunEnded,
     RunPaused,
-    ToolIntent,
     ToolOutcome,
     ToolPlanned,
 )
 from agentcore.types.usage import RunUsage, Usage
 
 
+class _Empty(dict[str, Any]):
+    """What most runs never need: one for all, until something is put in."""
+
+    @override
+    def __hash__(self) -> int:  # a default of a dataclass has to have one
+        return id(self)
+
+    @override
+    def __setitem__(self, key: str, value: Any) -> NoReturn:
+        raise TypeError("put a dict of its own in the place of this shared one")
+
+
+NONE: Final = _Empty()
+
+
 class CallState:
     """One planned call: where it stands."""
 
-    __slots__ = ("arguments", "intent", "outcome", "planned")
+    __slots__ = ("arguments", "changed", "outcome", "planned", "started")
 
     def __init__(self, planned: ToolPlanned, arguments: str) -> None:
         self.planned = planned
         self.arguments = arguments
         """The model's JSON text."""
-        self.intent: ToolIntent | None = None
+        self.started = False
+        """Its intent is written: it may have had an effect."""
+        self.changed: JsonObject | None = None
+        """The arguments a decision put in the place of the model's."""
         self.outcome: ToolOutcome | None = None
 
 
@@ -116,10 +134,8 @@ class RunState:
     """Prefix the last request showed the model."""
     outcome: ModelOutcome | None = None
     """The last outcome of a main request."""
-    asked: Sequence[ToolCallPart] = ()
-    """The calls in that reply, as the model wrote them."""
     batch: list[CallState] = field(default_factory=list)
-    """The same calls as planned, in source order."""
+    """The calls of that reply, as planned, in source order."""
     calls: dict[str, CallState] = field(default_factory=dict)
     """All calls of the run."""
     open_calls: int = 0
@@ -141,7 +157,7 @@ class RunState:
     tool_uses: dict[str, int] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
     repetition: Repetition = field(default_factory=Repetition)
-    waiting: dict[str, ApprovalRequested | QuestionAsked] = field(default_factory=dict)
+    waiting: dict[str, ApprovalRequested | QuestionAsked] = field(default=NONE)
     """What must be decided, by call id."""
     cancel: CancelRequested | None = None
     paused: RunPaused | None = None
@@ -187,13 +203,13 @@ class SessionState:
         """Inbox position up to which items are folded in."""
         self.pending: dict[str, InputAccepted] = {}
         """Accepted and not placed, in order of acceptance."""
-        self.parked: dict[str, InputAccepted] = {}
-        self.reservations: dict[str, Any] = {}
+        self.parked: dict[str, InputAccepted] = NONE
+        self.reservations: dict[str, Charge] = {}
         self.advertised = ""
         """Digest of the tools the model was last offered."""
         self.resume_attempts = 0
         self.run: RunState | None = None
-        self.values: dict[str, JsonValue] = {}
+        self.values: dict[str, JsonValue] = NONE
 
     @property
     def open_run(self) -> RunState | None:

@@ -104,14 +104,14 @@ class Agent(Protocol):
         """Continue a paused or interrupted session; see `Starting`."""
         ...
 
-    async def run(
+    def run(
         self,
         prompt: Prompt,
         *,
         session: str | None = None,
         input_id: str | None = None,
         **options: Unpack[RunOptions],
-    ) -> RunResult[Any]:
+    ) -> Awaitable[RunResult[Any]]:
         """Drain `start`."""
         ...
 
