@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, NoReturn
-
-from typing_extensions import override
+from typing import Any, Final
 
 from agentcore.journal.repetition import Repetition
 from agentcore.types.actor import Actor
@@ -25,20 +23,8 @@ from agentcore.types.records import (
 )
 from agentcore.types.usage import RunUsage, Usage
 
-
-class _Empty(dict[str, Any]):
-    """What most runs never need: one for all, until something is put in."""
-
-    @override
-    def __hash__(self) -> int:  # a default of a dataclass has to have one
-        return id(self)
-
-    @override
-    def __setitem__(self, key: str, value: Any) -> NoReturn:
-        raise TypeError("put a dict of its own in the place of this shared one")
-
-
-NONE: Final = _Empty()
+# What most sessions never need: one dict for all, replaced and never filled.
+NONE: Final[dict[str, Any]] = {}
 
 
 class CallState:
@@ -157,7 +143,9 @@ class RunState:
     tool_uses: dict[str, int] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
     repetition: Repetition = field(default_factory=Repetition)
-    waiting: dict[str, ApprovalRequested | QuestionAsked] = field(default=NONE)
+    waiting: dict[str, ApprovalRequested | QuestionAsked] = field(
+        default_factory=lambda: NONE
+    )
     """What must be decided, by call id."""
     cancel: CancelRequested | None = None
     paused: RunPaused | None = None
