@@ -94,7 +94,8 @@ class ProviderError(AgentCoreError):
         self.status = status
         self.retry_after = retry_after
         self.in_stream = in_stream
-        self.retryable = self.default_retryable if retryable is None else retryable
+        chosen = self.default_retryable if retryable is None else retryable
+        self.retryable: bool = chosen
         self.request_id = request_id
 
     @property

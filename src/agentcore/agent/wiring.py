@@ -31,21 +31,21 @@ class Wiring:
     __slots__ = ("_clock", "_store", "lifetimes", "local", "private", "setup", "shared")
 
     def __init__(self, agent: Any, tools: tuple[Tool, ...], model: Model) -> None:
-        self.local = LocalToolExecutor(tools)
+        self.local: LocalToolExecutor = LocalToolExecutor(tools)
         executor = _executor(self.local, tools, agent.executor)
         self._store: RunStore | None = agent.store
         self._clock = agent.clock
-        self.lifetimes = Lifetimes((executor, model, self._store))
-        self.private = Place(
+        self.lifetimes: Lifetimes = Lifetimes((executor, model, self._store))
+        self.private: Place = Place(
             self._private_store, self.lifetimes, input_item, private=True
         )
-        self.shared = Place(
+        self.shared: Place = Place(
             self._own_store,
             self.lifetimes,
             input_item,
             watch=isinstance(self._store, Watch),
         )
-        self.setup = Setup(
+        self.setup: Setup = Setup(
             model=model,
             executor=executor,
             check_arguments=(

@@ -32,9 +32,9 @@ class Repetition:
         self._last: Key | None = None
         self._second: Key | None = None
         self._third: Key | None = None
-        self.equal = 0
-        self.twins = 0
-        self.triples = 0
+        self.equal: int = 0
+        self.twins: int = 0
+        self.triples: int = 0
 
     def add(self, key: Key) -> None:
         """Take the outcome of the next call."""

@@ -33,10 +33,10 @@ class CallState:
     __slots__ = ("arguments", "changed", "outcome", "planned", "started")
 
     def __init__(self, planned: ToolPlanned, arguments: str) -> None:
-        self.planned = planned
-        self.arguments = arguments
+        self.planned: ToolPlanned = planned
+        self.arguments: str = arguments
         """The model's JSON text."""
-        self.started = False
+        self.started: bool = False
         """Its intent is written: it may have had an effect."""
         self.changed: JsonObject | None = None
         """The arguments a decision put in the place of the model's."""
@@ -60,16 +60,16 @@ class Totals:
     )
 
     def __init__(self) -> None:
-        self.requests = 0
-        self.turns = 0
-        self.tool_calls = 0
-        self.input_tokens = 0
-        self.output_tokens = 0
-        self.cached_input_tokens = 0
-        self.cache_write_tokens = 0
-        self.reasoning_tokens = 0
-        self.cost_usd = 0.0
-        self.unknown_requests = 0
+        self.requests: int = 0
+        self.turns: int = 0
+        self.tool_calls: int = 0
+        self.input_tokens: int = 0
+        self.output_tokens: int = 0
+        self.cached_input_tokens: int = 0
+        self.cache_write_tokens: int = 0
+        self.reasoning_tokens: int = 0
+        self.cost_usd: float = 0.0
+        self.unknown_requests: int = 0
 
     def add(self, usage: Usage | None) -> None:
         """Add one request's usage; what the vendor did not tell counts as unknown."""
@@ -179,23 +179,23 @@ class SessionState:
     )
 
     def __init__(self, session_id: str) -> None:
-        self.session_id = session_id
-        self.root_session_id = session_id
+        self.session_id: str = session_id
+        self.root_session_id: str = session_id
         self.parent_call_id: str | None = None
         self.workspace_path: str | None = None
-        self.seq = 0
-        self.epoch = 0
-        self.owned = False
+        self.seq: int = 0
+        self.epoch: int = 0
+        self.owned: bool = False
         """The last owner has not released."""
-        self.inbox_seen = 0
+        self.inbox_seen: int = 0
         """Inbox position up to which items are folded in."""
         self.pending: dict[str, InputAccepted] = {}
         """Accepted and not placed, in order of acceptance."""
         self.parked: dict[str, InputAccepted] = NONE
         self.reservations: dict[str, Charge] = {}
-        self.advertised = ""
+        self.advertised: str = ""
         """Digest of the tools the model was last offered."""
-        self.resume_attempts = 0
+        self.resume_attempts: int = 0
         self.run: RunState | None = None
         self.values: dict[str, JsonValue] = NONE
 

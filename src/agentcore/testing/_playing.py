@@ -30,7 +30,7 @@ class PlayingModel(ABC):
         self._requests: list[ModelRequest] = []
         self._lock = threading.Lock()
         self._call_numbers = itertools.count(1)
-        self.active = 0
+        self.active: int = 0
         """Streams open now: 0 once whoever asked has closed them all."""
 
     @property

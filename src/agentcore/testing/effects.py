@@ -18,7 +18,7 @@ class EffectLog:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path: Path = Path(path)
 
     def add(self, effect: str) -> None:
         """Append a line and wait until it is on the disk. It blocks, as effects do."""

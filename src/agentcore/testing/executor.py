@@ -122,11 +122,11 @@ class FakeExecutor:
         """Every call that reached it, in order of start."""
         self.finished: list[ToolCall] = []
         """Those that returned or raised, in that order; a cancelled one did not."""
-        self.running = 0
+        self.running: int = 0
         """Calls being executed now."""
-        self.peak = 0
+        self.peak: int = 0
         """The most calls that were ever executed at a time."""
-        self.entered = 0
+        self.entered: int = 0
         """How many times it is open now."""
         self.online = True
         """Set it to `False`, and everything raises `Unavailable`."""

@@ -38,8 +38,8 @@ class Toolset:
         tools = collect_tools(items)
         if prefix:
             tools = tuple(_renamed(tool, prefix + tool.spec.name) for tool in tools)
-        self.tools = tools
-        self.name = name or prefix.rstrip("_-") or "tools"
+        self.tools: tuple[Tool, ...] = tools
+        self.name: str = name or prefix.rstrip("_-") or "tools"
 
     def filtered(self, names: Collection[str]) -> Toolset:
         """Only the tools of these names, in their present order.

@@ -48,11 +48,11 @@ class ToolContext(Generic[DepsT]):
     def __init__(
         self, deps: DepsT, call: ToolCall, view: RunView, doors: ToolDoors
     ) -> None:
-        self.deps = deps
+        self.deps: DepsT = deps
         """The typed dependencies the host gave to this run."""
-        self.call = call
+        self.call: ToolCall = call
         """The call being executed."""
-        self.view = view
+        self.view: RunView = view
         """The run, read-only."""
         self._doors = doors
 

@@ -11,7 +11,7 @@ from agentcore.errors import ConfigError
 from agentcore.types.content import ResultPart
 from agentcore.types.json import EMPTY, JsonObject
 
-# --- verdicts of a permission policy -------------------------------------------------
+# --- verdicts of a permission policy ----------------------------------------------
 
 
 @frozen
@@ -39,7 +39,7 @@ class Ask:
 
 Verdict: TypeAlias = Allow | Forbid | Ask
 
-# --- what a run waits for -------------------------------------------------------------
+# --- what a run waits for ---------------------------------------------------------
 
 
 @frozen
@@ -95,7 +95,7 @@ class UnknownCall:
 
 Pending: TypeAlias = ApprovalRequest | Question | UnknownCall
 
-# --- decisions of people --------------------------------------------------------------
+# --- decisions of people ----------------------------------------------------------
 
 
 @frozen
@@ -154,7 +154,7 @@ class LeaveUnknown:
 
 Decision: TypeAlias = Approve | Deny | Answer | Happened | DidNotHappen | LeaveUnknown
 
-# --- budgets --------------------------------------------------------------------------
+# --- budgets ----------------------------------------------------------------------
 
 BudgetKind: TypeAlias = Literal[
     "requests",

@@ -79,9 +79,9 @@ class Decoder:
     )
 
     def __init__(self) -> None:
-        self.started = False
+        self.started: bool = False
         """Output has arrived."""
-        self.complete = False
+        self.complete: bool = False
         """The terminal marker has arrived."""
         self.reply_id: str | None = None
         """The vendor's id of the reply, from its first chunk."""
@@ -241,7 +241,9 @@ class Decoder:
         for fragment in fragments:
             if isinstance(fragment, dict):
                 self._calls.add(fragment, out)
-                self.started = True  # the model was seen to act, even without a delta
+                self.started = (
+                    True  # the model was seen to act, even without a delta
+                )
 
     def _emit(self, value: object, out: list[ModelDelta], *, thinking: bool) -> None:
         if isinstance(value, str):
