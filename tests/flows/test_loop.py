@@ -197,7 +197,7 @@ async def test_an_answer_that_has_not_seen_a_steer_completes_nothing(
 async def test_a_tool_call_and_an_answer_make_four_messages(kit: Kit) -> None:
     result = await kit.agent([call("ro"), "done"]).run("hi", session="s")
 
-    roles = [message.role for message in result.messages]  # type: ignore[union-attr]
+    roles = [message.kind for message in result.messages]
     assert roles == ["user", "assistant", "tool", "assistant"]
     assert [(c.name, c.status, c.text) for c in result.tool_calls] == [
         ("ro", "ok", "ro ")

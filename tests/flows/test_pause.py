@@ -198,3 +198,31 @@ async def test_an_ephemeral_run_left_early_is_over(kit: Kit) -> None:
         result = await run.result()
 
     assert (result.stop.status, result.stop.reason) == ("cancelled", "host")
+
+
+async def test_a_pause_before_the_run_began_is_a_paused_run(kit: Kit) -> None:
+    agent = kit.agent(["earlier", "done"])
+    await agent.run("earlier", session="s")
+    async with agent.start("hi", session="s") as run:
+        await run.pause()
+        result = await run.result()
+
+    assert (result.stop.status, result.stop.reason) == ("paused", "host")
+    assert len(kit.requests()) == 1
+    assert (await agent.resume("s")).output == "done"
+
+
+async def test_a_message_parked_by_a_cancel_of_the_run_before_it_gets_its_result(
+    kit: Kit,
+) -> None:
+    first, gate = kit.gate("first"), kit.gate("again")
+    agent = kit.agent([call("ro", text="first"), call("ro", text="again")])
+    async with agent.start("a", session="s", input_id="a"):
+        await first.reached()
+    async with agent.start("b", session="s", input_id="b") as run:
+        await gate.reached()
+        await run.cancel()
+        result = await run.result()
+
+    assert (result.stop.status, result.stop.reason) == ("cancelled", "user")
+    assert "input.parked b" in await kit.lines()

@@ -96,8 +96,7 @@ def decide(state: SessionState, facts: Facts) -> Action:
     """The next action of the session's owner."""
     run = state.run
     if run is None or run.ended is not None:
-        stopping = facts.halted or facts.pausing
-        return START if not stopping and _startable(state, facts) else IDLE
+        return START if not facts.halted and _startable(state, facts) else IDLE
     for rule in _RULES:
         action = rule(run, state, facts)
         if action is not None:
@@ -109,6 +108,8 @@ def _startable(state: SessionState, facts: Facts) -> bool:
     """Run semantics Q3, Q4, Q6, Q7."""
     if not state.pending:
         return False
+    if facts.pausing:
+        return facts.wanted in state.pending  # started to be paused: it can be resumed
     run = state.run
     if run is None or run.ended is None or facts.wanted in state.pending:
         return True

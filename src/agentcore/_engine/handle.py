@@ -108,7 +108,7 @@ class RunHandle:
         self._yours = yours
         self._place = place
         self._store: RunStore = _UNOPENED
-        self.session_id = session_id
+        self.session_id: str = session_id
         """The session this run belongs to."""
         self._input = item
         self._fresh = fresh
@@ -333,15 +333,18 @@ class RunHandle:
                 await loop.drive()
         run = loop.owner.state.run
         if self._result is None and run is not None:
-            self._on_stop(run, loop.owner.writer.projector.count)
+            # Whatever stopped the session kept it from coming to this caller's input.
+            stopped = run.ended is None or run.ended.stop.status == "cancelled"
+            count = loop.owner.writer.projector.count
+            self._on_stop(run, count, whosever=stopped)
 
-    def _on_stop(self, run: RunState, count: int) -> None:
+    def _on_stop(self, run: RunState, count: int, *, whosever: bool = False) -> None:
         """A run ended or paused; keep the result if it served this caller."""
         wanted = self._input.id if self._input is not None else ""
         loop = self._loop
         if loop is None or self._result is not None:
             return
-        if wanted and wanted not in run.input_ids:
+        if wanted and wanted not in run.input_ids and not whosever:
             return
         messages = loop.owner.writer.projector.window(0, count)
         self._keep(result_of(run, messages, self.session_id, self._setup.output))

@@ -10,11 +10,14 @@ had started is settled honestly, and back into the loop with a fresh scope.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, ClassVar
 
 import anyio
+from anyio import from_thread, to_thread
 
 from agentcore._engine import decide as d
 from agentcore._engine.inbox import fold_cancel, fold_inbox, place_steers
@@ -127,8 +130,15 @@ class Loop:
 
     async def on_accept(self, version: int) -> None:
         """Something arrived in the inbox: a cancel is journaled, then felt (W7)."""
-        if not self.finished and await fold_cancel(self.owner.writer):
-            self.owner.interrupt()
+        owner = self.owner
+        if self.finished:
+            return
+        if threading.get_ident() != owner.thread:
+            # Accepted in another thread; the journal is written in the owner's.
+            home = partial(from_thread.run, self.on_accept, version, token=owner.token)
+            await to_thread.run_sync(home)
+        elif await fold_cancel(owner.writer):
+            owner.interrupt()
 
     def halt(self) -> None:
         """The host leaves: settle what runs, pause, release."""

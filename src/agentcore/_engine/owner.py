@@ -48,6 +48,7 @@ class Owner:
         "scope",
         "setup",
         "thread",
+        "token",
         "toolbox",
         "view",
         "writer",
@@ -65,7 +66,8 @@ class Owner:
         self.scope: anyio.CancelScope = cast("anyio.CancelScope", None)
         """There from the moment the owner drives."""
         self.in_effect = False
-        loop = current_token().native_token
+        self.token = current_token()
+        loop = self.token.native_token
         self.native: Any = loop
         self.thread = threading.get_ident()
         self.now = _clock_of(loop)
