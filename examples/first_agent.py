@@ -17,4 +17,4 @@ agent = ToolLoopAgent(
 
 if __name__ == "__main__":
     result = agent.run_sync("Weather in Paris?")
-    print(result.output)
+    print(result.output or result.stop)
