@@ -36,7 +36,7 @@ from agentcore._engine.planning import Ready, plan_again, plan_calls
 from agentcore.types import records as r
 from agentcore.types.content import BlobRef, ToolCallPart
 from agentcore.types.context import ToolContext
-from agentcore.types.events import ToolProgress
+from agentcore.types.events import RunWarning, ToolProgress
 from agentcore.types.policy import Answer, Question
 from agentcore.types.tools import ToolResult
 
@@ -238,8 +238,18 @@ class ToolStep:
             # Only now: a cancellation while a blob is stored must not lose the result.
             del finished[0]
             self._owner.writer.stage(record)
+            if record.full is not None:
+                self._warn_of_shortening(ready, record.full)
             count += 1
         return count
+
+    def _warn_of_shortening(self, ready: Ready, full: BlobRef) -> None:
+        message = (
+            f"the result of {ready.spec.name} has {full.size} bytes; the model is shown "
+            f"{ready.spec.output_cap} characters of it, the whole is blob {full.hash}"
+        )
+        warning = RunWarning("tool_output_shortened", message)
+        self._owner.writer.feed.delta(warning)
 
     async def settle(self) -> None:
         """The calls were cut short: an honest outcome for each (see `settle`)."""

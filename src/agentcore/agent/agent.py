@@ -33,7 +33,7 @@ from agentcore.types.context import DepsT
 from agentcore.types.inbox import Input
 from agentcore.types.options import NO_OPTIONS, Options
 from agentcore.types.policy import Budget, Decision
-from agentcore.types.runs import RunOptions, RunResult
+from agentcore.types.runs import AgentHealth, RunOptions, RunResult
 from agentcore.types.tools import OUTPUT_TOOL
 
 OutputT = TypeVar("OutputT", default=str)
@@ -248,6 +248,10 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
         if not self._parts:
             self._parts.append(Wiring(self, self._tools, self._model))
         return self._parts[0]
+
+    def health(self) -> AgentHealth:
+        """What this agent holds right now; ask as often as you like."""
+        return AgentHealth(self._wiring().local.held_workers)
 
     # --- lifetime -----------------------------------------------------------------
 

@@ -283,6 +283,16 @@ class SessionInfo:
 
 
 @frozen
+class AgentHealth:
+    """What an agent holds in this process right now."""
+
+    held_workers: int = 0
+    """Threads whose blocking tool was cancelled and still runs: each is one slot of the
+    pool that nobody else can have until the tool returns."""
+    kind: Literal["agent_health"] = "agent_health"
+
+
+@frozen
 class RunSnapshot:
     """A session in one JSON object: a fold of its journal (settled 8)."""
 
@@ -304,6 +314,7 @@ Decisions: TypeAlias = Mapping[str, Decision]
 
 __all__ = [
     "Actor",
+    "AgentHealth",
     "BlobRef",
     "CallSummary",
     "Decisions",
