@@ -182,7 +182,7 @@ class ModelStep:
                 req_id,
                 attempt,
                 owner.state.seq,
-                writer.projector.digest,
+                writer.projector.digest if writer.kept else "",
                 setup.model.id,
                 "main",
                 EMPTY,

@@ -245,8 +245,8 @@ class ToolStep:
 
     def _warn_of_shortening(self, ready: Ready, full: BlobRef) -> None:
         message = (
-            f"the result of {ready.spec.name} has {full.size} bytes; the model is shown "
-            f"{ready.spec.output_cap} characters of it, the whole is blob {full.hash}"
+            f"the result of {ready.spec.name} has {full.size} bytes; the model is "
+            f"shown {ready.spec.output_cap} characters, the whole is blob {full.hash}"
         )
         warning = RunWarning("tool_output_shortened", message)
         self._owner.writer.feed.delta(warning)

@@ -43,10 +43,12 @@ class Writer:
         "_busy",
         "_inline",
         "_takes",
+        "closed",
         "committed",
         "feed",
         "inbox_seen",
         "inbox_version",
+        "kept",
         "lease",
         "poisoned",
         "projector",
@@ -69,6 +71,8 @@ class Writer:
         self.projector = projector
         self._takes = projector.takes
         self.feed = feed
+        self.closed = False
+        """The owner lets go: nobody else may stage any more."""
         self.staged: list[Record] = []
         self.committed = state.seq
         self.inbox_seen = state.inbox_seen
@@ -78,6 +82,8 @@ class Writer:
         self.poisoned: BaseException | None = None
         # A store that never suspends needs neither a shield nor a lock.
         self._inline = bool(getattr(store, "commits_inline", False))
+        self.kept: bool = not getattr(store, "keeps_nothing", False)
+        """Somebody can read the journal again."""
         self._busy: anyio.Event | None = None
 
     def stage(self, record: Record) -> None:

@@ -43,6 +43,7 @@ class UnkeptStore:
     __slots__ = ("_blobs", "_epoch", "_inbox", "_owner", "_seq", "_session_id")
 
     commits_inline = True
+    keeps_nothing = True  # so nobody can prove a prompt digest, and none is made
 
     def __init__(self) -> None:
         self._session_id = ""
