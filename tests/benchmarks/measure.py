@@ -45,7 +45,7 @@ class Effort:
     imports: int = 10
     windows: int = 150
     long_windows: int = 60
-    growth_runs: int = 15
+    growth_runs: int = 25
     delta_windows: int = 60
     parallel_windows: int = 40
     flights: int = 6

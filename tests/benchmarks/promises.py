@@ -47,21 +47,21 @@ def _told(promise: float, unit: str) -> Promise:
 
 
 PROMISES: Final = {
-    "import_cpu": _ratio(1.25, gate=1.4),
+    "import_cpu": _ratio(1.25, gate=1.5),
     "import_rss": _told(33, "MB"),
     "import_modules": _count(300),
     "build": _told(20, "µs"),
     "short": _ratio(6.0),
-    "long": _ratio(3.3, gate=3.7),
+    "long": _ratio(3.3, gate=3.5),
     "growth_200": _count(1.15),
     "growth_2000": _count(1.15, gate=1.3),
     "blocks": _count(1.15),
     "delta": _ratio(4.0),
     "parallel": _ratio(1.17, gate=1.4),
-    "flight_cpu": _ratio(2.0, gate=4.0),
+    "flight_cpu": _ratio(2.0, gate=3.6),
     "flight_wall": _told(300, "ms"),
     "flight_peak": _count(12, gate=15, unit="KiB"),
-    "flight_objects": _count(100, gate=110),
+    "flight_objects": _count(90, gate=105),
     "flight_gc": _count(2),
     "idle": _count(3, unit="KiB"),
 }
