@@ -1,7 +1,7 @@
 """Every Python snippet of the README and the docs runs, top to bottom, page by page.
 
-A snippet that needs a model at hand says how to stand one in, in a comment before it
-that a reader of the rendered page does not see:
+A comment that no reader of the rendered page sees runs as well: it stands a model in
+where a snippet needs one, or calls what a snippet defines:
 
     <!-- test
     agent = agent.with_(model=ScriptedModel(["Hello."]))
@@ -22,7 +22,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SNIPPET = re.compile(
-    r"(?:^<!-- test\n(?P<setup>.*?)^-->\n\n?)?^```python\n(?P<code>.*?)^```$",
+    r"^(?:```python\n(?P<code>.*?)^```|<!-- test\n(?P<hidden>.*?)^-->)$",
     re.MULTILINE | re.DOTALL,
 )
 FENCE = re.compile(r"^ *(?:```|:::)\{?([\w-]+)\}?(.*)$", re.MULTILINE)
@@ -35,13 +35,10 @@ def name_of(page: Path) -> str:
 
 
 def snippets(page: Path) -> Iterator[tuple[int, str]]:
-    """Line and code of every snippet, its hidden preparation included."""
+    """Line and code of every snippet, hidden ones included."""
     text = page.read_text(encoding="utf-8")
     for found in SNIPPET.finditer(text):
-        line = text.count("\n", 0, found.start("code")) + 1
-        if found["setup"]:
-            yield line, found["setup"]
-        yield line, found["code"]
+        yield text.count("\n", 0, found.start()) + 2, found["code"] or found["hidden"]
 
 
 def compiled(page: Path, line: int, code: str) -> CodeType:
@@ -80,7 +77,8 @@ def test_no_code_hides_in_another_kind_of_fence(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     fences = {found[0] for found in FENCE.findall(text)}
     assert fences <= KNOWN_FENCES
-    assert text.count("```python\n") == len(SNIPPET.findall(text))
+    shown = [found for found in SNIPPET.finditer(text) if found["code"]]
+    assert text.count("```python\n") == len(shown)
 
 
 def test_every_file_that_a_page_includes_is_an_example() -> None:
