@@ -108,8 +108,8 @@ def _startable(state: SessionState, facts: Facts) -> bool:
     """Run semantics Q3, Q4, Q6, Q7."""
     if not state.pending:
         return False
-    if facts.pausing:
-        return facts.wanted in state.pending  # started to be paused: it can be resumed
+    if facts.pausing:  # what this owner is for is started and paused: it can go on
+        return facts.resumed or facts.wanted in state.pending
     run = state.run
     if run is None or run.ended is None or facts.wanted in state.pending:
         return True

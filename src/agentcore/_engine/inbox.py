@@ -31,6 +31,8 @@ async def fold_cancel(writer: Writer) -> bool:
     if not any(type(item) is i.Cancel for _, item in page.items):
         return False
     await writer.turn()
+    if writer.closed:  # the next owner reads it
+        return False
     _fold_page(writer, page)
     await writer.commit()
     return True

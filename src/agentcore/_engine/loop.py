@@ -122,6 +122,8 @@ class Loop:
     async def _let_go(self) -> None:
         self.finished = True
         writer = self.owner.writer
+        await writer.turn()  # a cancel being folded in still belongs to this owner
+        writer.closed = True
         writer.stage(r.OwnerReleased())
         await writer.commit()
         await writer.store.release(writer.lease)
