@@ -9,8 +9,8 @@ both costs of a frozen dataclass matter here:
   eight fields, and just as frozen for everyone outside.
 - Defining one. `dataclass(frozen=True)` inspects every annotation and compiles six
   methods per class, over a millisecond each time. Ours makes the slotted class, shares
-  one generic method of each kind, and leaves the rest to the first use: `__init__` is
-  compiled with the first object, the fields are described when somebody asks.
+  one generic method of each kind, and leaves the rest for later: `__init__` is compiled
+  when a class turns out to be built often, the fields are described when somebody asks.
 
 `dataclasses.fields`, `replace`, `asdict`, pickling, `match` and pydantic see a standard
 frozen dataclass.
@@ -26,6 +26,8 @@ from typing import Any, NoReturn, TypeVar, cast, dataclass_transform
 T = TypeVar("T")
 
 _NOT_COPIED = frozenset({"__dict__", "__weakref__"})
+_UNCOMPILED = 2
+"""Objects of a class that are built without compiling its `__init__`: constants."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -41,7 +43,7 @@ def frozen(cls: type[T]) -> type[T]:
     namespace["__dataclass_fields__"] = _Fields(cls.__name__, annotations, defaults)
     kind: Any = type(cls)
     made = kind(cls.__name__, cls.__bases__, namespace)
-    made.__init__ = _init_on_first_use(made)
+    made.__init__ = _first_init(made, defaults)
     return cast("type[T]", made)
 
 
@@ -126,15 +128,42 @@ _SHARED: dict[str, Any] = {
 }
 
 
-# --- __init__, compiled on first use ----------------------------------------------
+# --- __init__: field by field at first, compiled for what is built often ----------
 
 
-def _init_on_first_use(cls: Any) -> Callable[..., None]:
+def _first_init(cls: Any, defaults: dict[str, Any]) -> Callable[..., None]:
+    left = _UNCOMPILED
+
     def first_init(self: Any, *args: Any, **kwargs: Any) -> None:
-        cls.__init__ = _compile_init(cls)
-        cls.__init__(self, *args, **kwargs)
+        nonlocal left
+        left -= 1
+        values = _bind(cls.__match_args__, defaults, args, kwargs)
+        if left < 0 or values is None:
+            cls.__init__ = _compile_init(cls)  # which also words every error
+            cls.__init__(self, *args, **kwargs)
+            return
+        _setstate(self, values)
+        if hasattr(cls, "__post_init__"):
+            self.__post_init__()
 
     return first_init
+
+
+def _bind(
+    names: tuple[str, ...],
+    defaults: dict[str, Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> list[Any] | None:
+    """The value of every field, or `None` where it takes more than a look-up."""
+    given = defaults | dict(zip(names, args, strict=False)) | kwargs
+    if len(given) != len(names) or len(args) > len(names):
+        return None
+    if any(name in kwargs for name in names[: len(args)]):
+        return None
+    if any(isinstance(value, dataclasses.Field) for value in given.values()):
+        return None
+    return [given[name] for name in names] if given.keys() <= set(names) else None
 
 
 def _compile_init(cls: Any) -> Callable[..., None]:
@@ -142,7 +171,7 @@ def _compile_init(cls: Any) -> Callable[..., None]:
     scope: dict[str, Any] = {
         "set_class": object.__setattr__,
         "Cls": cls,
-        "Open": type(f"Open{cls.__name__}", (), {"__slots__": cls.__slots__}),
+        "Open": _open_twin(cls),
         "ABSENT": object(),
     }
     params = ", ".join(_parameter(f, scope) for f in fields)
@@ -156,6 +185,14 @@ def _compile_init(cls: Any) -> Callable[..., None]:
     init: Callable[..., None] = scope["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     return init
+
+
+def _open_twin(cls: Any) -> type:
+    """A class of the same layout whose objects take plain stores."""
+    namespace = {"__slots__": cls.__slots__}
+    if hasattr(cls, "__orig_bases__"):  # generic in something
+        namespace["__orig_bases__"] = cls.__orig_bases__
+    return type(f"Open{cls.__name__}", cls.__bases__, namespace)
 
 
 def _parameter(f: dataclasses.Field[Any], scope: dict[str, Any]) -> str:

@@ -72,7 +72,7 @@ COMPLETED: Final = Stop("completed", "final")
 # --- what the engine knows beside the journal -------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Facts:
     """What the journal does not say."""
 

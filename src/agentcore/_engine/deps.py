@@ -58,7 +58,7 @@ Asks: TypeAlias = Literal["refuse", "pause"] | AskHandler
 CheckArguments: TypeAlias = Callable[[str, str], JsonObject]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Setup:
     """An agent's part: the same for all its runs, never changed by one."""
 
@@ -86,7 +86,7 @@ class Setup:
     """The last tool list and its digest, kept while the list stays the same."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RunSetup:
     """One caller's part."""
 

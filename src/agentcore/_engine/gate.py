@@ -6,12 +6,12 @@ A denial here is enforced above every executor, so no executor can ignore it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import anyio
 
 from agentcore._base.describe import error_text, type_name
+from agentcore._base.frozen import frozen
 from agentcore._engine.deps import AskHandler
 from agentcore._engine.owner import Owner
 from agentcore.errors import ToolError
@@ -34,7 +34,7 @@ from agentcore.types.tools import ToolCall, ToolSpec
 _NOBODY: Final = "user_not_reachable: nobody is there to approve this call"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NeedsApproval:
     """The call may only run after somebody said yes."""
 

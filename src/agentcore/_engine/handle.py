@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
+from agentcore._base.frozen import frozen
 from agentcore._engine.deps import RunSetup, Setup
 from agentcore._engine.feed import NOBODY, Feed, Reader
 from agentcore._engine.follow import Follower
@@ -57,7 +57,7 @@ class Lifetimes(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where runs of an agent take place; made once per agent."""
 

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import anyio
-from anyio import from_thread, to_thread
 
 from agentcore._engine import decide as d
 from agentcore._engine.inbox import fold_cancel, fold_inbox, place_steers
@@ -136,7 +135,10 @@ class Loop:
         if self.finished:
             return
         if threading.get_ident() != owner.thread:
-            # Accepted in another thread; the journal is written in the owner's.
+            # Accepted in another thread; the journal is written in the owner's. It is
+            # rare, and this loads concurrent.futures.
+            from anyio import from_thread, to_thread  # noqa: PLC0415
+
             home = partial(from_thread.run, self.on_accept, version, token=owner.token)
             await to_thread.run_sync(home)
         elif await fold_cancel(owner.writer):

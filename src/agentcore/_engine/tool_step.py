@@ -33,6 +33,7 @@ from agentcore._engine.outcome import (
 )
 from agentcore._engine.owner import Owner
 from agentcore._engine.planning import Ready, plan_again, plan_calls
+from agentcore.errors import ToolError
 from agentcore.types import records as r
 from agentcore.types.content import BlobRef, ToolCallPart
 from agentcore.types.context import ToolContext
@@ -286,7 +287,13 @@ class ToolStep:
         await writer.turn()
         writer.stage(r.QuestionAsked(call_id, question))
         await writer.commit()
-        answer = await ask_question(self._owner, question)
+        actor = self._owner.yours.actor
+        try:
+            answer = await ask_question(self._owner, question)
+        except ToolError as error:
+            await writer.turn()
+            writer.stage(r.QuestionAnswered(call_id, None, str(error), actor))
+            raise
         await writer.turn()
-        writer.stage(r.QuestionAnswered(call_id, answer, "", self._owner.yours.actor))
+        writer.stage(r.QuestionAnswered(call_id, answer, "", actor))
         return answer

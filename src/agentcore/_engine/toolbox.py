@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agentcore._base.canonical import digest
+from agentcore._base.frozen import frozen
 from agentcore._engine.deps import RunSetup, Setup
 from agentcore.errors import ConfigError
 from agentcore.types.codec import dump_json
 from agentcore.types.tools import OUTPUT_TOOL, ToolSpec
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Toolbox:
     """What is advertised, in the order the executor lists it."""
 

@@ -151,7 +151,7 @@ class HistoryProjector:
         """Chained hash of the messages."""
         messages = self._messages
         chain = self._chain
-        for message in islice(messages, self._hashed, None):
+        for message in messages[self._hashed :]:
             chain.update(_fragment(message))
         self._hashed = len(messages)
         if self._partial:

@@ -243,6 +243,8 @@ def _outcome(state: SessionState, record: r.ToolOutcome) -> None:
     call = run.calls[record.call_id]
     call.outcome = record
     run.open_calls -= 1
+    if run.waiting:  # stopped before the answer came: nobody need decide any more
+        run.waiting.pop(record.call_id, None)
     planned = call.planned
     if planned.name == OUTPUT_TOOL and record.status == "ok":
         run.final_call = call

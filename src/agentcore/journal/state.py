@@ -104,7 +104,7 @@ class Totals:
         )
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class RunState:
     """The open run, or the last one."""
 

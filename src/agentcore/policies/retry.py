@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from agentcore._base.describe import type_name
+from agentcore._base.frozen import frozen
 from agentcore.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetryPolicy:
     """Pure: the same inputs and the same `random` give the same delay.
 
@@ -30,7 +30,7 @@ class RetryPolicy:
     """Seconds."""
     max_retry_after: float = 60.0
     """Seconds."""
-    random: Callable[[], float] = field(default=random.random)
+    random: Callable[[], float] = random.random
     """Gives numbers from 0 to below 1."""
 
     def __post_init__(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypedDict
 
 from typing_extensions import TypeVar
@@ -94,7 +93,7 @@ class Evidence:
     extra: JsonObject = EMPTY
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunResult(Generic[OutputT]):
     """What a run came to. A fold of the journal: the same wherever it is read."""
 
@@ -163,7 +162,7 @@ class RunView(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunRequest:
     """What `Agent.start` is asked to do."""
 

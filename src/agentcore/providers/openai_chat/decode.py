@@ -241,9 +241,7 @@ class Decoder:
         for fragment in fragments:
             if isinstance(fragment, dict):
                 self._calls.add(fragment, out)
-                self.started = (
-                    True  # the model was seen to act, even without a delta
-                )
+                self.started = True  # the model was seen to act, even without a delta
 
     def _emit(self, value: object, out: list[ModelDelta], *, thinking: bool) -> None:
         if isinstance(value, str):
