@@ -7,7 +7,8 @@ import pytest
 from tests.flows.kit import Kit, shown
 
 from agentcore import tool
-from agentcore.testing import FakeExecutor, call, tool_spec
+from agentcore.journal.apply import fold
+from agentcore.testing import FakeExecutor, Gate, call, tool_spec
 from agentcore.types import records as r
 from agentcore.types.actor import Actor
 from agentcore.types.context import ToolContext
@@ -289,6 +290,44 @@ async def test_a_run_may_have_its_own_handler(kit: Kit) -> None:
     assert kit.effects.read() == ["call_1"]
 
 
+async def test_leaving_while_somebody_is_asked_leaves_nothing_to_decide(
+    kit: Kit,
+) -> None:
+    asked = Gate()
+
+    async def handler(request: Any) -> Any:
+        asked.open()
+        await anyio.sleep_forever()
+
+    agent = kit.agent([call("pay", amount=5), "ok"], tools=[paying(kit)], asks=handler)
+    async with agent.start("hi", session="s", input_id="i1") as run:
+        await asked.wait()
+        await agent.cancel(session="s")
+        result = await run.result()
+
+    assert result.pending == ()
+    assert await kit.outcomes() == ["call_1 not_started/none"]
+
+
+async def test_a_host_that_leaves_while_somebody_is_asked_pauses_the_run(
+    kit: Kit,
+) -> None:
+    asked = Gate()
+
+    async def handler(request: Any) -> Any:
+        asked.open()
+        await anyio.sleep_forever()
+
+    agent = kit.agent([call("pay", amount=5), "ok"], tools=[paying(kit)], asks=handler)
+    async with agent.start("hi", session="s"):
+        await asked.wait()
+
+    assert (await kit.lines())[-1] == "run.paused host"
+    assert await kit.outcomes() == ["call_1 not_started/none"]
+    assert fold("s", await kit.records()).run.waiting == {}  # type: ignore[union-attr]
+    assert (await agent.resume("s")).pending == ()
+
+
 # --- questions ----------------------------------------------------------------------
 def asking() -> Any:
     @tool(effects="none")
@@ -328,6 +367,12 @@ async def test_a_question_without_an_answer_fails_the_tool_only(
 
     assert words in result.tool_calls[0].text
     assert result.output == "ok"
+    [answered] = [
+        stored.record
+        for stored in await kit.records()
+        if isinstance(stored.record, r.QuestionAnswered)
+    ]
+    assert (answered.answer, words in answered.error) == (None, True)
 
 
 async def test_a_question_nobody_can_hear_fails_at_once(kit: Kit) -> None:
