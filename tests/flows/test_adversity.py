@@ -137,6 +137,16 @@ async def test_a_failed_write_reaches_whoever_reads_or_waits(kit: Kit) -> None:
             await run.result()
 
 
+async def test_a_failed_write_nobody_asked_about_comes_out_at_the_end(
+    kit: Kit,
+) -> None:
+    kit.store = FailingStore(r.ToolOutcome, StoreFailed("disk full"))
+    gate = kit.gate("a")
+    with pytest.raises(StoreError, match="disk full"):
+        async with kit.agent([call("rw", text="a")]).start("hi", session="s"):
+            await gate.reached()
+
+
 async def test_a_failed_write_in_a_parallel_batch_is_one_error(kit: Kit) -> None:
     kit.store = FailingStore(r.ToolOutcome, StoreFailed("disk full"))
     agent = kit.agent([[call("par"), call("par")], "never"])

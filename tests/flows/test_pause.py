@@ -128,6 +128,23 @@ async def test_a_run_can_be_paused_and_resumed_again_and_again(kit: Kit) -> None
     assert (await kit.lines()).count(PAUSED) == 8
 
 
+async def test_leaving_again_and_again_in_the_middle_of_a_reply_is_no_failure(
+    kit: Kit,
+) -> None:
+    gates = [Gate() for _ in range(8)]
+    half = [step("never said", gate=gate, gate_after=1) for gate in gates]
+    clock = FakeClock()
+    agent = kit.agent([*half, "done"], clock=clock)
+    run: Any = agent.start("hi", session="s")
+    for gate in gates:
+        async with run:
+            await gate.reached()
+        run = agent.resume("s")
+
+    assert (await run).output == "done"
+    assert clock.sleeps == []  # nor is there anything to wait for
+
+
 async def test_a_pause_lets_the_batch_end(kit: Kit) -> None:
     gate = kit.gate("a")
     agent = kit.agent([[call("rw", text="a"), call("rw", text="b")], "done"])

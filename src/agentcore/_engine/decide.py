@@ -159,7 +159,9 @@ def _limits(run: RunState, state: SessionState, facts: Facts) -> Action | None:
 
 
 def _failed(run: RunState, outcome: ModelOutcome, facts: Facts) -> Action | None:
-    can_retry = outcome.retryable or outcome.status in ("aborted", "unknown")
+    if outcome.status == "aborted":
+        return REQUEST  # the host left in the middle of it, and is back
+    can_retry = outcome.retryable or outcome.status == "unknown"
     if can_retry and run.attempts < facts.max_attempts:
         return RETRY
     reason = _FAILURES.get(outcome.error.partition(":")[0], "model")

@@ -90,6 +90,7 @@ class RunHandle:
         "_setup",
         "_stack",
         "_store",
+        "_told",
         "_yours",
         "session_id",
     )
@@ -119,6 +120,7 @@ class RunHandle:
         self._follower: Follower | None = None
         self._result: RunResult[Any] | None = None
         self._error: BaseException | None = None
+        self._told = False
         self._done: anyio.Event | None = None
         self._reader: Reader | None = None
         self._group: TaskGroup | None = None
@@ -190,6 +192,8 @@ class RunHandle:
             self._feed.drop(self._reader)
         # Not handed on: the caller gets its own error as it is, not in a group.
         await stack.__aexit__(None, None, None)
+        if exc is None and self._error is not None and not self._told:
+            raise self._error
         return None
 
     async def _background(self) -> None:
@@ -225,6 +229,7 @@ class RunHandle:
             raise RuntimeError(_NOT_ENTERED)
         await self._done.wait()
         if self._error is not None:
+            self._told = True
             raise self._error
         return self._own_result()
 

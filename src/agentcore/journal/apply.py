@@ -186,6 +186,8 @@ def _reply(state: SessionState, record: r.ModelOutcome) -> None:
             run.missing_call_rounds += 1
         else:
             run.empty_rounds += 1
+    elif status == "aborted":
+        run.attempts = 0  # stopped from here: no failure of the model's
     else:
         run.attempts += 1
 
