@@ -80,18 +80,19 @@ class ToolStep:
         Stops before a call that needs a question: that takes time, so what is staged by
         then is committed first.
         """
-        queue = self._queue
-        while queue and self._owner.may_start_effects():
-            ready = queue[0]
+        queue, owner = self._queue, self._owner
+        taken = 0
+        for ready in queue:
             if self._segment and not (
                 ready.spec.parallel and self._segment[-1].spec.parallel
             ):
-                return
-            verdict = judge(self._owner, ready.spec, ready.call)
-            if isinstance(verdict, NeedsApproval):
-                return
-            del queue[0]
+                break
+            verdict = judge(owner, ready.spec, ready.call)
+            if isinstance(verdict, NeedsApproval) or not owner.may_start_effects():
+                break
+            taken += 1
             self._admit(ready, verdict)
+        del queue[:taken]
 
     def _admit(self, ready: Ready, refusal: r.ToolOutcome | None) -> None:
         refusal = refusal or charge(self._owner, ready.call)
@@ -230,27 +231,34 @@ class ToolStep:
 
     async def drain(self) -> int:
         """Stage the outcomes of everything that came back; returns how many."""
-        finished = self._finished or []
+        finished, writer = self._finished or [], self._owner.writer
         count = 0
-        while finished:
-            ready, result = finished[0]
-            store = self._owner.writer.store
-            record = await outcome_of(ready.state, ready.spec, result, store)
-            # Only now: a cancellation while a blob is stored must not lose the result.
-            del finished[0]
-            self._owner.writer.stage(record)
-            if record.full is not None:
-                self._warn_of_shortening(ready, record.full)
-            count += 1
+        try:
+            while count < len(finished):
+                ready, result = finished[count]
+                if fits(result, ready.spec):
+                    writer.stage(outcome_now(ready.state, ready.spec, result))
+                else:
+                    await self._stage_long(ready, result)
+                count += 1
+        finally:
+            # A cancellation while a blob is stored must not lose what else came back.
+            self._finished = finished[count:]
         return count
 
-    def _warn_of_shortening(self, ready: Ready, full: BlobRef) -> None:
+    async def _stage_long(self, ready: Ready, result: ToolResult) -> None:
+        """A result the model is not shown whole; the host is told where it is."""
+        writer = self._owner.writer
+        record = await outcome_of(ready.state, ready.spec, result, writer.store)
+        writer.stage(record)
+        full = record.full
+        if full is None:
+            return
         message = (
             f"the result of {ready.spec.name} has {full.size} bytes; the model is "
             f"shown {ready.spec.output_cap} characters, the whole is blob {full.hash}"
         )
-        warning = RunWarning("tool_output_shortened", message)
-        self._owner.writer.feed.delta(warning)
+        writer.feed.delta(RunWarning("tool_output_shortened", message))
 
     async def settle(self) -> None:
         """The calls were cut short: an honest outcome for each (see `settle`)."""
