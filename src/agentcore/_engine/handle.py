@@ -8,7 +8,7 @@ the same handle follows the journal until its input has been served (settled 4).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, cast
@@ -147,6 +147,7 @@ class RunHandle:
             else:
                 async with self._pumps():
                     await self._work()
+            self._conclude()
         finally:
             await place.lifetimes.leave()
         return self._own_result()
@@ -199,6 +200,7 @@ class RunHandle:
     async def _background(self) -> None:
         try:
             await self._work()
+            self._conclude()
         except Exception as error:  # noqa: BLE001 - given to whoever waits for the run
             self._error = error
             if self._reader is not None:
@@ -318,7 +320,14 @@ class RunHandle:
                 writer.stage(r.RunUnpaused(run.run_id, (), self._yours.actor))
             await self._loop.reopen()
 
-    async def _work(self) -> None:
+    def _work(self) -> Awaitable[None]:
+        """Bring the session to where this caller's input has been served."""
+        unreachable = self._place.private and self._group is None
+        if self._loop is not None and (unreachable or not self._place.watch):
+            return self._loop.drive()  # nobody else can reach it, or nobody can tell
+        return self._work_with_others()
+
+    async def _work_with_others(self) -> None:
         """Drive, or follow until the input is served; take over an ownerless one."""
         while self._follower is not None:
             if await self._follower.follow(self._feed):
@@ -330,14 +339,18 @@ class RunHandle:
         loop = self._loop
         if loop is None:
             raise RuntimeError(_NOT_ENTERED)
-        if not self._place.watch or (self._place.private and self._group is None):
-            await loop.drive()  # nobody else can reach this session, or tell us
-        else:
-            watched = cast("Watch", self._store)
-            with watched.on_accept(self.session_id, loop.on_accept):
-                await loop.drive()
-        run = loop.owner.state.run
-        if self._result is None and run is not None:
+        if not self._place.watch:
+            await loop.drive()
+            return
+        watched = cast("Watch", self._store)
+        with watched.on_accept(self.session_id, loop.on_accept):
+            await loop.drive()
+
+    def _conclude(self) -> None:
+        """The owner is done; if this caller has no result yet, say what there is."""
+        loop = self._loop
+        run = loop.owner.state.run if loop is not None else None
+        if self._result is None and loop is not None and run is not None:
             # Whatever stopped the session kept it from coming to this caller's input.
             stopped = run.ended is None or run.ended.stop.status == "cancelled"
             count = loop.owner.writer.projector.count

@@ -117,7 +117,7 @@ class HistoryProjector:
         self._side_request = ""
         self._dropped = ""
         self._requested = False
-        self._chain = hashlib.blake2b(digest_size=16)
+        self._chain: hashlib.blake2b | None = None  # made when a digest is asked for
         self._hashed = 0
 
     @property
@@ -151,6 +151,8 @@ class HistoryProjector:
         """Chained hash of the messages."""
         messages = self._messages
         chain = self._chain
+        if chain is None:
+            chain = self._chain = hashlib.blake2b(digest_size=16)
         for message in messages[self._hashed :]:
             chain.update(_fragment(message))
         self._hashed = len(messages)
