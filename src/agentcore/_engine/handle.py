@@ -142,11 +142,7 @@ class RunHandle:
             await self._accept()
             if self._follower is None:
                 await self._open()
-            if self._follower is not None or not setup.sinks:
-                await self._work()
-            else:
-                async with self._pumps():
-                    await self._work()
+            await self._work()
             self._conclude()
         finally:
             await place.lifetimes.leave()
@@ -166,8 +162,6 @@ class RunHandle:
                 await self._open()
             self._done = anyio.Event()
             self._reader = self._feed.open(self._reread)
-            if self._setup.sinks and self._follower is None:
-                await stack.enter_async_context(self._pumps())
             self._group = await stack.enter_async_context(anyio.create_task_group())
             self._group.start_soon(self._background)
             self._stack = stack.pop_all()
@@ -209,9 +203,6 @@ class RunHandle:
             self._feed.close()
             if self._done is not None:
                 self._done.set()
-
-    def _pumps(self) -> SinkPump:
-        return SinkPump(self._setup.sinks, self._feed, self._reread)
 
     # --- the run ------------------------------------------------------------------
 
@@ -322,9 +313,9 @@ class RunHandle:
 
     def _work(self) -> Awaitable[None]:
         """Bring the session to where this caller's input has been served."""
-        unreachable = self._place.private and self._group is None
-        if self._loop is not None and (unreachable or not self._place.watch):
-            return self._loop.drive()  # nobody else can reach it, or nobody can tell
+        alone = self._place.private and self._group is None and not self._setup.sinks
+        if alone and self._loop is not None:
+            return self._loop.drive()  # nobody else can reach it, or look on
         return self._work_with_others()
 
     async def _work_with_others(self) -> None:
@@ -339,11 +330,14 @@ class RunHandle:
         loop = self._loop
         if loop is None:
             raise RuntimeError(_NOT_ENTERED)
-        if not self._place.watch:
-            await loop.drive()
-            return
-        watched = cast("Watch", self._store)
-        with watched.on_accept(self.session_id, loop.on_accept):
+        async with AsyncExitStack() as stack:
+            if self._setup.sinks:
+                pump = SinkPump(self._setup.sinks, self._feed, self._reread)
+                await stack.enter_async_context(pump)
+            if self._place.watch:
+                watched = cast("Watch", self._store)
+                listening = watched.on_accept(self.session_id, loop.on_accept)
+                stack.enter_context(listening)
             await loop.drive()
 
     def _conclude(self) -> None:

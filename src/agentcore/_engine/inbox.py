@@ -91,23 +91,25 @@ def _cancel(writer: Writer, position: int, item: i.Cancel) -> None:
 def _withdraw(writer: Writer, position: int, item: i.Withdraw) -> None:
     state = writer.state
     if item.input_id in state.pending or item.input_id in state.parked:
-        writer.stage(r.InputWithdrawn(item.input_id, item.id))
+        writer.stage(r.InputWithdrawn(item.input_id, item.id, position))
 
 
 def _redeliver(writer: Writer, position: int, item: i.Redeliver) -> None:
     if item.input_id in writer.state.pending:
-        writer.stage(r.InputRedelivered(item.input_id, item.delivery, item.id))
+        writer.stage(
+            r.InputRedelivered(item.input_id, item.delivery, item.id, position)
+        )
 
 
 def _release(writer: Writer, position: int, item: i.Release) -> None:
     parked = writer.state.parked
     wanted = item.input_ids or tuple(parked)
     for input_id in [name for name in parked if name in wanted]:
-        writer.stage(r.InputReleased(input_id, item.id))
+        writer.stage(r.InputReleased(input_id, item.id, position))
 
 
 def _state(writer: Writer, position: int, item: i.StateChange) -> None:
-    writer.stage(r.StateChanged(item.key, item.value, item.actor, item.cause))
+    writer.stage(r.StateChanged(item.key, item.value, item.actor, item.cause, position))
 
 
 _FOLDS: Final[dict[type, Callable[[Writer, int, Any], None]]] = {

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import anyio
 
+from agentcore._base.describe import error_text
 from agentcore._engine import decide as d
 from agentcore._engine.inbox import fold_cancel, fold_inbox, place_steers
 from agentcore._engine.limits import lower
@@ -27,7 +28,7 @@ from agentcore._engine.owner import Owner
 from agentcore._engine.settle import settle
 from agentcore._engine.tool_step import ToolStep
 from agentcore._engine.toolbox import open_toolbox
-from agentcore.errors import AgentCoreError, StoreError
+from agentcore.errors import ConfigError, StoreError
 from agentcore.journal.state import RunState, SessionState
 from agentcore.types import records as r
 from agentcore.types.policy import Budget
@@ -183,8 +184,12 @@ class Loop:
             owner.scope.deadline = owner.run_deadline
         try:
             owner.toolbox = await open_toolbox(owner.setup, owner.yours)
-        except AgentCoreError as error:
+        except ConfigError as error:
             await self._end(d.End(Stop("failed", "config", str(error))))
+            return
+        except Exception as error:  # noqa: BLE001 - an executor may raise anything
+            detail = f"the tools cannot be listed: {error_text(error)}"
+            await self._end(d.End(Stop("failed", "tool", detail)))
             return
         toolbox = owner.toolbox
         if toolbox.digest != owner.state.advertised:

@@ -14,11 +14,12 @@ from agentcore._engine.owner import Owner
 from agentcore._engine.planning import stage_unstarted
 from agentcore._engine.tool_step import ToolStep
 from agentcore.errors import AuthFailed, BrokenStream, ContextOverflow, ProviderError
+from agentcore.journal.prompt import prompt_digest
 from agentcore.journal.state import RunState
 from agentcore.types import records as r
 from agentcore.types.content import AssistantPart, TextPart, ThinkingPart, ToolCallPart
 from agentcore.types.events import RetryScheduled
-from agentcore.types.json import EMPTY
+from agentcore.types.json import EMPTY, JsonObject, JsonValue
 from agentcore.types.messages import Message, host_note
 from agentcore.types.model import (
     ModelRequest,
@@ -175,6 +176,7 @@ class ModelStep:
             req_id,
             attempt,
         )
+        prepared = self._prepared(nudge)
         # The reservation has the request's own id: one of each, never apart.
         writer.stage(r.UsageReserved(req_id, _ONE_REQUEST))
         writer.stage(
@@ -182,16 +184,32 @@ class ModelStep:
                 req_id,
                 attempt,
                 owner.state.seq,
-                writer.projector.digest if writer.kept else "",
+                self._digest(prepared),
                 setup.model.id,
                 "main",
                 EMPTY,
-                {"nudge": nudge} if nudge else None,
+                prepared,
                 toolbox.digest,
                 req_id,
             )
         )
         return request
+
+    def _prepared(self, nudge: str) -> JsonObject | None:
+        """What makes this request differ from the plain projection."""
+        prepared: dict[str, JsonValue] = {}
+        if nudge:
+            prepared["nudge"] = nudge
+        if self._owner.history_start:
+            prepared["history_start"] = self._owner.history_start
+        return prepared or None
+
+    def _digest(self, prepared: JsonObject | None) -> str:
+        writer = self._owner.writer
+        if not writer.kept:
+            return ""  # nobody could prove it
+        history = writer.projector.digest
+        return prompt_digest(history, self._owner.toolbox.digest, prepared)
 
     # --- during -------------------------------------------------------------------
 

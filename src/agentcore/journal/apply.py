@@ -66,10 +66,16 @@ def _migrated(state: SessionState, record: r.CwdMigrated) -> None:
 
 
 def _value(state: SessionState, record: r.StateChanged) -> None:
+    _seen(state, record.position)
     if record.value is None:
         state.values.pop(record.key, None)
     else:
         state.values = {**state.values, record.key: record.value}
+
+
+def _seen(state: SessionState, position: int) -> None:
+    """The inbox is folded in up to here; no later owner does it again."""
+    state.inbox_seen = max(state.inbox_seen, position)
 
 
 # --- inputs -----------------------------------------------------------------------
@@ -96,6 +102,7 @@ def _parked(state: SessionState, record: r.InputParked) -> None:
 
 
 def _unparked(state: SessionState, record: r.InputReleased) -> None:
+    _seen(state, record.position)
     item = state.parked.pop(record.input_id)
     waiting = [*state.pending.values(), item]
     waiting.sort(key=lambda accepted: accepted.position)
@@ -103,6 +110,7 @@ def _unparked(state: SessionState, record: r.InputReleased) -> None:
 
 
 def _redelivered(state: SessionState, record: r.InputRedelivered) -> None:
+    _seen(state, record.position)
     item = state.pending[record.input_id]
     state.pending[record.input_id] = r.InputAccepted(
         item.input_id,
@@ -118,6 +126,7 @@ def _redelivered(state: SessionState, record: r.InputRedelivered) -> None:
 
 
 def _withdrawn(state: SessionState, record: r.InputWithdrawn) -> None:
+    _seen(state, record.position)
     state.pending.pop(record.input_id, None)
     state.parked.pop(record.input_id, None)
 

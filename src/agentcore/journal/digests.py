@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from agentcore.journal.invariants import Violation
+from agentcore.journal.prompt import prompt_digest
 from agentcore.protocols.context import Projector
 from agentcore.types.records import ModelIntent, StoredRecord
 
@@ -24,11 +25,13 @@ def check_digests(
     for stored in records:
         record = stored.record
         if type(record) is ModelIntent:
-            digest = digests.get(record.head_seq)
-            if digest is None:
+            history = digests.get(record.head_seq)
+            if history is None:
                 what = f"head_seq {record.head_seq} is no record before the intent"
                 violations.append(Violation("I4", stored.seq, what))
-            elif digest != record.prompt_digest:
+            elif record.prompt_digest != prompt_digest(
+                history, record.tools_digest, record.prepared
+            ):
                 what = f"the records up to {record.head_seq} give another prompt digest"
                 violations.append(Violation("I4", stored.seq, what))
         fold.add(record)

@@ -118,6 +118,7 @@ class LocalServer:
                 cannot be had, or the server died or did not answer in time. No process
                 is left behind.
         """
+        self._refuse_useless_download()
         model = find_or_download_weights(
             self._model_path, cache=self._cache, progress=self._progress
         )
@@ -135,6 +136,7 @@ class LocalServer:
 
     async def __aenter__(self) -> Self:
         """Do as `__enter__`, in a worker thread that a cancelled task stops."""
+        self._refuse_useless_download()
         model = await ensure_weights(
             self._model_path, cache=self._cache, progress=self._progress
         )
@@ -159,6 +161,10 @@ class LocalServer:
     async def _stop_in_thread(self) -> None:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._stop)
+
+    def _refuse_useless_download(self) -> None:
+        if self._model_path is None:
+            site_of_xllamacpp()  # nobody should wait for a gigabyte to read of this
 
     def _refuse_second_start(self) -> None:
         if self._child is not None:

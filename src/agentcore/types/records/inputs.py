@@ -56,6 +56,8 @@ class InputReleased:
 
     input_id: str
     cause: str
+    position: int = 0
+    """Inbox position of what caused it; 0 where nothing from outside did."""
     kind: Literal["input.released"] = "input.released"
     extra: JsonObject = EMPTY
 
@@ -67,6 +69,8 @@ class InputRedelivered:
     input_id: str
     delivery: Delivery
     cause: str = ""
+    position: int = 0
+    """Inbox position of what caused it; 0 where nothing from outside did."""
     kind: Literal["input.redelivered"] = "input.redelivered"
     extra: JsonObject = EMPTY
 
@@ -77,6 +81,8 @@ class InputWithdrawn:
 
     input_id: str
     cause: str
+    position: int = 0
+    """Inbox position of what caused it; 0 where nothing from outside did."""
     kind: Literal["input.withdrawn"] = "input.withdrawn"
     extra: JsonObject = EMPTY
 

@@ -77,5 +77,7 @@ class StateChanged:
     """`None` deletes the key."""
     actor: Actor | None = None
     cause: str = ""
+    position: int = 0
+    """Inbox position of what caused it; 0 where nothing from outside did."""
     kind: Literal["state.changed"] = "state.changed"
     extra: JsonObject = EMPTY
