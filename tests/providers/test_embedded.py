@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import anyio
@@ -144,3 +145,13 @@ def _answers(model: EmbeddedModel) -> bool:
         return bool(model.server.base_url)
     except LocalModelError:
         return False
+
+
+async def test_without_the_extra_nothing_is_downloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    cache = tmp_path / "cache"
+    with pytest.raises(LocalModelError, match=r"pip install 'agentcore\[local\]'"):
+        await EmbeddedModel(cache=cache).__aenter__()
+    assert not cache.exists()

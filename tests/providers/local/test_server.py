@@ -61,6 +61,7 @@ with server:
 
 @pytest.fixture(scope="session")
 def model() -> Path:
+    pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
     try:
         return find_or_download_weights()
     except LocalModelError as error:
