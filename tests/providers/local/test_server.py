@@ -199,12 +199,9 @@ def server(model: Path, tmp_path: Path) -> Iterator[LocalServer]:
 
 
 @pytest.mark.live
+@pytest.mark.usefixtures("model")
 def test_the_default_model_calls_a_tool_and_the_port_is_free_afterwards() -> None:
     # Everything by default: weights from the cache, template, limits, log.
-    try:
-        find_or_download_weights()
-    except LocalModelError as error:
-        pytest.skip(f"the weights of the local model cannot be had: {error}")
     with LocalServer() as server:
         url, pid = server.base_url, server.pid
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/v1", url)
