@@ -1,5 +1,6 @@
 """Tools: what they return, raise, exceed; what they are given."""
 
+import asyncio
 import itertools
 import threading
 import time
@@ -7,7 +8,9 @@ from enum import Enum
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
+import sniffio
 from pydantic import BaseModel
 from tests.flows.kit import Kit
 from typing_extensions import override
@@ -142,9 +145,10 @@ async def test_a_foreign_executor_that_returns_nonsense_is_told_on(kit: Kit) -> 
         (ValueError("bad"), "error", "unknown"),
         (ToolError("said so"), "error", "unknown"),
         (Retryable("later"), "error", "unknown"),
-        (InvalidArguments("no"), "invalid_args", "none"),
-        (NotFound("gone"), "unavailable", "none"),
-        (Unavailable("down"), "unavailable", "none"),
+        # "It never ran" is not true of a function that is running.
+        (InvalidArguments("no"), "error", "unknown"),
+        (NotFound("gone"), "error", "unknown"),
+        (Unavailable("down"), "error", "unknown"),
         (TimedOut("slow"), "unknown", "unknown"),
         (KeyError(), "error", "unknown"),
         (RecursionError("deep"), "error", "unknown"),
@@ -431,3 +435,68 @@ async def test_many_tools_that_finish_at_once_are_all_recorded_in_call_order(
     assert [c.id for c in result.tool_calls] == [f"call_{n}" for n in range(1, 9)]
     assert all(c.status == "ok" for c in result.tool_calls)
     assert result.usage.tool_calls == 8
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidArguments("no"), "invalid_args"),
+        (NotFound("gone"), "unavailable"),
+        (Unavailable("down"), "unavailable"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_an_executor_is_believed_when_it_says_that_a_call_never_ran(
+    kit: Kit, error: Exception, status: str
+) -> None:
+    spec = tool_spec("far", effects="external")
+    executor = FakeExecutor({"far": error}, specs=[spec])
+    agent = kit.agent([call("far"), "ok"], tools=[], executor=executor)
+    result = await agent.run("hi", session="s")
+    assert [(c.status, c.effect) for c in result.tool_calls] == [(status, "none")]
+
+
+class Unprintable(Exception):  # noqa: N818 - what it is, not what went wrong
+    @override
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Unprintable(), ToolError("half \ud800"), ValueError("half \ud800")],
+    ids=lambda value: type(value).__name__,
+)
+async def test_an_error_whose_words_cannot_be_kept_is_still_a_result(
+    kit: Kit, error: Exception
+) -> None:
+    kit.raises["a"] = error
+    agent = kit.agent([call("rw", text="a"), "ok"])
+    result = await agent.run("hi", session="s")
+    assert result.output == "ok"
+    assert [c.status for c in result.tool_calls] == ["error"]
+
+
+@pytest.mark.parametrize("beside", [0, 1], ids=["alone", "in a batch"])
+async def test_a_cancellation_a_tool_makes_up_is_a_failed_call_and_runs_once(
+    kit: Kit, beside: int
+) -> None:
+    runs: list[str] = []
+
+    @tool(parallel=True)
+    async def made_up(name: str) -> str:
+        """Raise a cancellation of its own, or not."""
+        runs.append(name)
+        await anyio.lowlevel.checkpoint()
+        if name == "bad" and sniffio.current_async_library() == "asyncio":
+            raise asyncio.CancelledError
+        return name
+
+    calls = [call("made_up", name="bad")] + [call("made_up", name="good")] * beside
+    agent = kit.agent([calls, "ok"], tools=[made_up])
+    result = await agent.run("hi", session="s")
+    assert result.output == "ok"
+    assert len(runs) == 1 + beside
+    if sniffio.current_async_library() == "asyncio":
+        first = result.tool_calls[0]
+        assert (first.status, first.effect) == ("error", "unknown")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agentcore._base.surrogates import clean
+
 _VALUE_LIMIT = 40
 _TYPE_NAMES = {"NoneType": "None"}
 
@@ -25,7 +27,15 @@ def type_name(value: Any) -> str:
     return _TYPE_NAMES.get(name, name)
 
 
+def message_of(error: BaseException) -> str:
+    """The message of an exception, whatever its `__str__` does."""
+    try:
+        return clean(str(error))
+    except Exception:  # noqa: BLE001 - foreign code; the type still tells something
+        return "(its message cannot be read)"
+
+
 def error_text(error: BaseException) -> str:
     """`Type: message`, or the type alone where the message is empty."""
-    message = str(error)
+    message = message_of(error)
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

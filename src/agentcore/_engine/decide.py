@@ -128,7 +128,7 @@ def _cancelled(run: RunState, state: SessionState, facts: Facts) -> Action | Non
     cancel = run.cancel
     if cancel is None:
         return None
-    return End(Stop("cancelled", cancel.cause, subjects=(cancel.cancel_id,)))
+    return End(Stop("cancelled", cancel.cause, cancel.reason, (cancel.cancel_id,)))
 
 
 def _halted(run: RunState, state: SessionState, facts: Facts) -> Action | None:

@@ -237,13 +237,18 @@ class RunHandle:
     async def _say(
         self, message: Any, delivery: i.Delivery, input_id: str | None
     ) -> Receipt:
-        input_id = input_id or self._setup.ids.new("input")
+        if input_id is None:
+            input_id = self._setup.ids.new("input")
         item = self._place.make_input(message, delivery, input_id, self._yours)
         return await self._store.accept(self.session_id, item)
 
     async def cancel(self, reason: str = "") -> Receipt:
-        """Stop the run; what had started is settled honestly."""
-        item = i.Cancel(self._setup.ids.new("cancel"), self._yours.actor)
+        """Stop the run; what had started is settled honestly.
+
+        `reason` goes on record and into `stop.detail`.
+        """
+        cancel_id = self._setup.ids.new("cancel")
+        item = i.Cancel(cancel_id, self._yours.actor, reason=reason)
         if self._result is not None:
             return Receipt(item.id, 0, note="already_ended")
         loop = self._loop

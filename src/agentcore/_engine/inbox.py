@@ -84,7 +84,9 @@ def _cancel(writer: Writer, position: int, item: i.Cancel) -> None:
     if run is None or run.cancel is not None:
         return
     writer.stage(
-        r.CancelRequested(item.id, run.run_id, position, item.cause, item.actor)
+        r.CancelRequested(
+            item.id, run.run_id, position, item.cause, item.actor, item.reason
+        )
     )
 
 

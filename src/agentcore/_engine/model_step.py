@@ -8,10 +8,12 @@ from typing import Any, Final
 
 import anyio.lowlevel
 
-from agentcore._base.describe import error_text
+from agentcore._base.describe import error_text, message_of
+from agentcore._base.surrogates import clean
 from agentcore._engine.inbox import fold_cancel, fold_inbox, place_steers
 from agentcore._engine.owner import Owner
 from agentcore._engine.planning import stage_unstarted
+from agentcore._engine.replies import checked, cleaned, status_of
 from agentcore._engine.tool_step import ToolStep
 from agentcore.errors import AuthFailed, BrokenStream, ContextOverflow, ProviderError
 from agentcore.journal.prompt import prompt_digest
@@ -31,7 +33,6 @@ from agentcore.types.model import (
 )
 from agentcore.types.options import NamedTool, Options
 from agentcore.types.policy import Charge, Exhausted
-from agentcore.types.records.model import ModelStatus
 from agentcore.types.runs import Stop
 
 _ONE_REQUEST: Final = Charge(requests=1)
@@ -83,7 +84,9 @@ class ModelStep:
             response = await self._stream(request)
         except ProviderError as error:
             self._failure = error
-            self._fail(request, f"{_label(error)}: {error}", error.retryable)
+            self._fail(
+                request, f"{_label(error)}: {message_of(error)}", error.retryable
+            )
         except Exception as error:  # noqa: BLE001 - a model object may raise anything
             # Not an outage but a defect, of the model object or of a test's script.
             self._fail(request, f"InternalError: {error_text(error)}", retryable=False)
@@ -241,7 +244,7 @@ class ModelStep:
                 f"{owner.setup.model.id}: the stream ended without its response",
                 in_stream=seen > 0,
             )
-        return response
+        return checked(response, owner.setup.model.id)
 
     def _note(self, delta: Any) -> None:
         if self._seen is None:
@@ -273,7 +276,7 @@ class ModelStep:
         """Outcome, usage, planned calls and the first intents: one append (W4)."""
         self._forget_stream()
         content, calls = self._with_ids(response.content)
-        status, error = _status(response, bool(calls))
+        status, error = status_of(response, bool(calls))
         req_id = request.request_id
         outcome = r.ModelOutcome(
             req_id,
@@ -310,12 +313,17 @@ class ModelStep:
         new_id = self._owner.setup.ids.new
         for part in content:
             if type(part) is ToolCallPart:
-                part = ToolCallPart(  # noqa: PLW2901 - the same call, now with its id
-                    part.name, part.arguments, new_id("call"), part.provider_call_id
+                call = ToolCallPart(
+                    clean(part.name),
+                    clean(part.arguments),
+                    new_id("call"),
+                    clean(part.provider_call_id),
                 )
-                calls.append(part)
-            parts.append(part)
-        return (tuple(parts) if calls else content), calls
+                calls.append(call)
+                parts.append(call)
+            else:
+                parts.append(cleaned(part))
+        return tuple(parts), calls
 
     def _check_output(self, req_id: str, response: ModelResponse) -> None:
         """A text answer where an `output_type` is wanted."""
@@ -333,30 +341,10 @@ class ModelStep:
             self._owner.writer.stage(r.OutputRejected(req_id, errors, rounds))
 
 
-def _status(response: ModelResponse, has_calls: bool) -> tuple[ModelStatus, str]:
-    finish = response.finish
-    if has_calls:
-        return ("length" if finish == "length" else "ok"), ""
-    if finish == "tool_calls":
-        return "empty", "the reply announced a tool call and held none"
-    for part in response.content:
-        if type(part) is ThinkingPart:
-            continue
-        if type(part) is not TextPart or not _is_blank(part.text):
-            return ("length" if finish == "length" else "ok"), ""
-    if finish == "content_filter":
-        return "error", "ContentFiltered: the vendor withheld the reply"
-    return "empty", ""
-
-
 def _label(error: ProviderError) -> str:
     """The class a stop's reason is read from: the known one, not a subclass of it."""
     known = (c for c in (AuthFailed, ContextOverflow) if isinstance(error, c))
     return next(known, type(error)).__name__
-
-
-def _is_blank(text: str) -> bool:
-    return not text or text.isspace()
 
 
 def _unforced(options: Options) -> Options:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentcore._base.describe import error_text, type_name
+from agentcore._base.describe import error_text, message_of, type_name
+from agentcore._base.surrogates import clean
 from agentcore.errors import (
     InvalidArguments,
     NotFound,
@@ -26,6 +27,7 @@ from agentcore.types.tools import ToolFailure, ToolResult, ToolSpec
 
 _HEAD_SHARE: Final = 0.75
 """Share of a shortened result that shows its beginning."""
+_EFFECTS: Final = ("none", "done", "unknown")
 _NO_EFFECT_STATUSES: Final = frozenset(
     {"denied", "invalid_args", "unavailable", "duplicate", "not_started"}
 )
@@ -34,22 +36,24 @@ _NO_EFFECT_STATUSES: Final = frozenset(
 def result_of_error(error: Exception, spec: ToolSpec) -> ToolResult:
     """What an exception out of an executor means."""
     if isinstance(error, InvalidArguments):
-        return ToolResult.failed(str(error), status="invalid_args", effect="none")
+        return ToolResult.failed(
+            message_of(error), status="invalid_args", effect="none"
+        )
     if isinstance(error, (NotFound, Unavailable)):
         return ToolResult.failed(
-            str(error),
+            message_of(error),
             status="unavailable",
             category=error.category,
             effect="none",
             cause=type(error).__name__,
         )
     if isinstance(error, TimedOut):
-        return timed_out(spec, str(error))
+        return timed_out(spec, message_of(error))
     if isinstance(error, ToolError):
         return ToolResult.failed(
-            str(error),
+            message_of(error),
             category=error.category,
-            effect=error.effect,
+            effect=error.effect if error.effect in _EFFECTS else None,
             cause=type(error).__name__,
         )
     return ToolResult.failed(error_text(error), cause=type(error).__name__)
@@ -126,6 +130,7 @@ def _outcome(
     full: BlobRef | None,
 ) -> ToolOutcome:
     error = result.error
+    content = tuple(map(_clean, content))
     return ToolOutcome(
         call.planned.call_id,
         result.status,
@@ -135,6 +140,20 @@ def _outcome(
         full,
         result.structured,
         _meta(result, spec, error),
+    )
+
+
+def _clean(part: ResultPart) -> ResultPart:
+    """Text that every store and every vendor can take."""
+    if type(part) is TextPart and not part.text.isascii():
+        return TextPart(clean(part.text))
+    return part
+
+
+def own_cancellation(spec: ToolSpec) -> ToolResult:
+    """A tool raised a cancellation that nobody had asked for."""
+    return ToolResult.failed(
+        f"{spec.name} ended with a cancellation of its own", cause="Cancelled"
     )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from pydantic_core import from_json
 
 from agentcore._base.canonical import json_digest
+from agentcore._engine.outcome import interrupted
 from agentcore._engine.owner import Owner
 from agentcore.errors import InvalidArguments, NotFound
 from agentcore.journal.state import CallState
@@ -83,6 +84,11 @@ def plan_again(owner: Owner) -> list[Ready]:
             continue
         planned = state.planned
         spec = owner.toolbox.by_name.get(planned.name)
+        if state.started:
+            # It has run, or may have: whatever kept its outcome away, never again.
+            call_id = planned.call_id
+            owner.writer.stage(interrupted(call_id, spec, "no outcome came back"))
+            continue
         if spec is None:
             message = _unknown(owner, planned.name)
             owner.writer.stage(_refused(planned.call_id, "unavailable", message))

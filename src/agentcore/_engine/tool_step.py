@@ -9,11 +9,13 @@ calls come back and projected in source order.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import anyio
 
 from agentcore._base.canonical import json_digest
+from agentcore._engine.cancellation import in_cancelled_scope, was_cancelled
 from agentcore._engine.gate import (
     NeedsApproval,
     ask_approval,
@@ -28,6 +30,7 @@ from agentcore._engine.outcome import (
     not_started,
     outcome_now,
     outcome_of,
+    own_cancellation,
     result_of_error,
     timed_out,
 )
@@ -186,16 +189,20 @@ class ToolStep:
         owner.deadlines.set(scope, owner.now() + longest)
         remaining = len(segment)
         self._finished = []
-        async with anyio.create_task_group() as group:
-            for ready in segment:
-                group.start_soon(self._run_one, ready, longest)
-            while remaining:
-                if not self._finished:
-                    self._wake = anyio.Event()
-                    await self._wake.wait()
-                with anyio.CancelScope(shield=True):
-                    remaining -= await self.drain()
-                    await owner.writer.commit()
+        try:
+            async with anyio.create_task_group() as group:
+                for ready in segment:
+                    group.start_soon(self._run_one, ready, longest)
+                while remaining:
+                    if not self._finished:
+                        self._wake = anyio.Event()
+                        await self._wake.wait()
+                    with anyio.CancelScope(shield=True):
+                        remaining -= await self.drain()
+                        await owner.writer.commit()
+        except BaseExceptionGroup as errors:
+            # What no tool may swallow (Ctrl-C, an exit) goes on as it came.
+            raise errors.exceptions[0] from None
         owner.in_effect = False
         owner.deadlines.clear(scope, owner.run_deadline)
         self._segment = _NONE
@@ -205,22 +212,31 @@ class ToolStep:
         if ready.spec.timeout < longest:
             result = timed_out(ready.spec)
             with anyio.move_on_after(ready.spec.timeout):
-                result = await self._execute(ready)
+                result = await self._execute(ready, in_cancelled_scope)
         else:
-            result = await self._execute(ready)
+            result = await self._execute(ready, in_cancelled_scope)
         if self._finished is not None:
             self._finished.append((ready, result))
         if self._wake is not None:
             self._wake.set()
 
-    async def _execute(self, ready: Ready) -> ToolResult:
-        """The one seam to an executor. Every exception becomes a result."""
+    async def _execute(
+        self, ready: Ready, asked_for: Callable[[], bool] = was_cancelled
+    ) -> ToolResult:
+        """The one seam to an executor. Every exception becomes a result.
+
+        So does a cancellation that nobody asked for, as `asked_for` tells.
+        """
         owner = self._owner
         context: ToolContext[Any] = ToolContext(
             owner.yours.deps, ready.call, owner.view, self
         )
         try:
             result = await owner.setup.executor.execute(ready.call, context)
+        except anyio.get_cancelled_exc_class():
+            if asked_for():
+                raise
+            return own_cancellation(ready.spec)
         except Exception as error:  # noqa: BLE001 - a tool may raise anything
             return result_of_error(error, ready.spec)
         if type(result) is not ToolResult:

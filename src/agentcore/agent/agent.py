@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Self
 
@@ -12,12 +12,12 @@ from anyio.lowlevel import current_token
 from typing_extensions import TypeVar, Unpack
 
 from agentcore._base.clock import SystemClock
-from agentcore._base.describe import type_name
 from agentcore._base.ids import RandomIds
 from agentcore._engine.deps import Asks, RunSetup
 from agentcore._engine.handle import RunHandle
 from agentcore.agent.doors import SessionDoors
-from agentcore.agent.options import check_asks, check_id, input_item, run_setup
+from agentcore.agent.options import check_id, input_item, run_setup
+from agentcore.agent.settings import check_settings, checked_tools
 from agentcore.agent.wiring import Wiring, checked_model
 from agentcore.errors import ConfigError
 from agentcore.policies.retry import RetryPolicy
@@ -28,13 +28,11 @@ from agentcore.protocols.runtime import Clock, IdSource
 from agentcore.protocols.sink import EventSink
 from agentcore.protocols.store import RunStore
 from agentcore.protocols.tools import Tool, ToolExecutor
-from agentcore.tools.toolset import collect_tools
 from agentcore.types.context import DepsT
 from agentcore.types.inbox import Input
 from agentcore.types.options import NO_OPTIONS, Options
 from agentcore.types.policy import Budget, Decision
 from agentcore.types.runs import AgentHealth, RunOptions, RunResult
-from agentcore.types.tools import OUTPUT_TOOL
 
 OutputT = TypeVar("OutputT", default=str)
 
@@ -93,30 +91,12 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_model", checked_model(self.model))
-        object.__setattr__(self, "_tools", _checked_tools(self.tools))
+        object.__setattr__(self, "_tools", checked_tools(self.tools))
         object.__setattr__(self, "_parts", [])
         self._check()
 
     def _check(self) -> None:
-        for name, wanted in _TYPES.items():
-            value = getattr(self, name)
-            if not isinstance(value, wanted):
-                names = " or ".join(t.__name__ for t in wanted)
-                raise ConfigError(
-                    f"ToolLoopAgent.{name} must be {names}, not {type_name(value)}"
-                )
-        for name, methods in _PROTOCOLS.items():
-            value = getattr(self, name)
-            missing = [m for m in methods if not hasattr(value, m)]
-            if value is not None and missing:
-                raise ConfigError(
-                    f"ToolLoopAgent.{name} has no method {missing[0]!r}: "
-                    f"{type_name(value)} does not fit the protocol"
-                )
-        for name, (fits, words) in _VALUES.items():
-            if not fits(getattr(self, name)):
-                raise ConfigError(f"ToolLoopAgent.{name} must be {words}")
-        check_asks(self.asks)
+        check_settings(self)
         if self.output_type is not str:
             self._wiring()  # builds the output's schema, so that a bad type shows now
 
@@ -274,44 +254,3 @@ def _in_event_loop() -> bool:
 
 async def _await(handle: RunHandle) -> Any:
     return await handle
-
-
-def _checked_tools(tools: Any) -> tuple[Tool, ...]:
-    if isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
-        raise ConfigError(f"tools must be a list of tools, not {type_name(tools)}")
-    collected = collect_tools(tools)
-    if any(tool.spec.name == OUTPUT_TOOL for tool in collected):
-        raise ConfigError(
-            f"the tool name {OUTPUT_TOOL!r} is reserved for structured output; "
-            "rename the tool"
-        )
-    return collected
-
-
-def _are_sinks(value: Any) -> bool:
-    return isinstance(value, Sequence) and all(hasattr(sink, "emit") for sink in value)
-
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "name": (str,),
-    "description": (str,),
-    "instructions": (str,),
-    "options": (Options,),
-    "budget": (Budget, type(None)),
-    "output_retries": (int,),
-    "ask_timeout": (int, float),
-}
-_VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "output_mode": (lambda v: v in ("tool", "native"), "'tool' or 'native'"),
-    "output_retries": (lambda v: v >= 0, "at least 0"),
-    "ask_timeout": (lambda v: v > 0, "more than 0 seconds"),
-    "sinks": (_are_sinks, "a list of objects with the method 'emit'"),
-}
-_PROTOCOLS: dict[str, tuple[str, ...]] = {
-    "executor": ("list_tools", "execute", "__aenter__", "__aexit__"),
-    "store": ("create", "accept", "append", "read", "acquire", "release"),
-    "permissions": ("decide",),
-    "retry": ("delay", "max_attempts"),
-    "clock": ("now", "monotonic", "sleep"),
-    "ids": ("new",),
-}

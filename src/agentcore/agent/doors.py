@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agentcore._base.describe import type_name
 from agentcore._engine.deps import RunSetup
 from agentcore._engine.session import (
     accept_input,
@@ -58,7 +59,9 @@ class SessionDoors:
         item = input_item(prompt, delivery, input_id, RunSetup(actor=actor))
         return await accept_input(self._store(), check_id("session", session), item)
 
-    async def cancel(self, *, session: str, actor: Actor | None = None) -> Receipt:
+    async def cancel(
+        self, *, session: str, actor: Actor | None = None, reason: str = ""
+    ) -> Receipt:
         """Ask for the open run to be stopped; what had started is settled honestly.
 
         A second cancel gets the receipt of the first; with nothing to stop, the
@@ -67,7 +70,9 @@ class SessionDoors:
         Raises:
             SessionNotFound: there is no such session.
         """
-        item = Cancel(self.ids.new("cancel"), actor)
+        if actor is not None and not isinstance(actor, Actor):
+            raise ConfigError(f"actor must be an Actor, not {type_name(actor)}")
+        item = Cancel(self.ids.new("cancel"), actor, reason=reason)
         return await cancel_open_run(self._store(), check_id("session", session), item)
 
     async def withdraw(self, session: str, input_id: str) -> Receipt:
@@ -81,7 +86,16 @@ class SessionDoors:
         return await withdraw_input(self._store(), check_id("session", session), item)
 
     async def release(self, session: str, input_ids: Sequence[str] = ()) -> Receipt:
-        """Return parked inputs to the queue, in their original order."""
+        """Return parked inputs to the queue, in their original order.
+
+        Raises:
+            SessionNotFound: there is no such session.
+            ConfigError: `input_ids` is no list of ids.
+        """
+        if isinstance(input_ids, str) or not isinstance(input_ids, Sequence):
+            raise ConfigError(
+                f"input_ids must be a list of ids, not {type_name(input_ids)}"
+            )
         item = Release(self.ids.new("item"), tuple(input_ids))
         return await self._send(session, item)
 

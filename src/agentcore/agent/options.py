@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from agentcore._base.describe import type_name
+from agentcore._base.surrogates import clean
 from agentcore._engine.deps import RunSetup
 from agentcore.errors import ConfigError
 from agentcore.protocols.agent import Prompt
@@ -25,8 +26,9 @@ from agentcore.types.policy import Budget
 from agentcore.types.runs import RunOptions
 
 _PARTS: Final = (TextPart, ImagePart, AudioPart, FilePart)
-_ASKS: Final = "asks must be 'refuse', or an async function that takes the request"
+_ASKS: Final = "'refuse', or an async function that takes the request"
 _MAX_ID: Final = 128
+_MAX_SECONDS: Final = 10 * 365 * 86_400
 
 NO_RUN_OPTIONS: Final = RunSetup()
 
@@ -40,7 +42,7 @@ def content_of(prompt: Prompt) -> tuple[UserPart, ...]:
     if isinstance(prompt, str):
         if not prompt or prompt.isspace():
             raise ConfigError("the message is empty; give a text or an attachment")
-        return (TextPart(prompt),)
+        return content_of((TextPart(prompt),))
     if isinstance(prompt, UserMessage):
         return content_of(prompt.content)
     given: Any = prompt  # whatever the annotation says, a host may pass anything
@@ -53,6 +55,11 @@ def content_of(prompt: Prompt) -> tuple[UserPart, ...]:
     for part in prompt:
         if isinstance(part, str):
             part = TextPart(part)  # noqa: PLW2901 - a str is the short form of a part
+        if isinstance(part, TextPart) and clean(part.text) != part.text:
+            raise ConfigError(
+                "the message holds half a character (a lone surrogate), which no "
+                "store and no vendor takes; decode the text with errors='replace'"
+            )
         if not isinstance(part, _PARTS):
             raise ConfigError(
                 f"a message holds {type_name(part)}; it may hold str, TextPart, "
@@ -67,9 +74,13 @@ def content_of(prompt: Prompt) -> tuple[UserPart, ...]:
 def input_item(
     prompt: Prompt, delivery: Delivery, input_id: str, yours: RunSetup
 ) -> Input:
-    """The inbox item of a message."""
+    """The inbox item of a message.
+
+    Raises:
+        ConfigError: the message is empty or cannot be sent, or the id cannot be kept.
+    """
     return Input(
-        input_id,
+        check_id("input_id", input_id),
         content_of(prompt),
         delivery,
         "user",
@@ -89,6 +100,8 @@ def check_id(what: str, value: Any) -> str:
             f"{what} must be a str of 1 to {_MAX_ID} characters, "
             f"not {type_name(value)} {value!r}"
         )
+    if clean(value) != value:
+        raise ConfigError(f"{what} holds half a character: {value!r}")
     if any(c in value for c in "/\\\0") or value in (".", ".."):
         raise ConfigError(f"{what} must not hold '/', '\\', NUL or be '..': {value!r}")
     return value
@@ -102,7 +115,10 @@ def run_setup(given: RunOptions) -> RunSetup:
     """
     if not given:
         return NO_RUN_OPTIONS
-    values = cast("Mapping[str, Any]", given)
+    values = dict(cast("Mapping[str, Any]", given))
+    wanted = values.get("tools_filter")
+    if isinstance(wanted, Iterable) and not isinstance(wanted, str):
+        values["tools_filter"] = tuple(wanted)  # a generator can be read only once
     unknown = values.keys() - _CHECKS.keys()
     if unknown:
         raise ConfigError(
@@ -159,11 +175,12 @@ def check_asks(asks: Any) -> None:
         raise ConfigError(
             "asks='pause' is not available yet; use asks='refuse' or a handler"
         )
-    raise ConfigError(f"{_ASKS}, not {asks!r}")
+    raise ConfigError(f"asks must be {_ASKS}, not {asks!r}")
 
 
 def _is_seconds(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0 < value <= _MAX_SECONDS
 
 
 def _is_names(value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from agentcore._base.describe import type_name
 from agentcore._base.ids import RandomIds
+from agentcore._base.surrogates import clean
 from agentcore._engine.deps import Setup
 from agentcore._engine.handle import Place
 from agentcore.agent.lifetimes import Lifetimes
@@ -106,7 +107,14 @@ def checked_model(model: Any) -> Model:
         ConfigError: nobody knows the string, or the object is no model.
     """
     if isinstance(model, str):
+        if clean(model) != model:
+            raise ConfigError(f"the model name holds half a character: {model!r}")
         return resolve_model(model)
+    if isinstance(model, type):
+        raise ConfigError(
+            f"model must be an object, not the class {model.__name__}: "
+            f"{model.__name__}(...)"
+        )
     fits = callable(getattr(model, "stream", None)) and hasattr(model, "id")
     if not fits or isinstance(model, type):
         raise ConfigError(

@@ -15,7 +15,13 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, overload
 import anyio.to_thread
 from typing_extensions import override
 
-from agentcore.errors import ConfigError
+from agentcore.errors import (
+    ConfigError,
+    InvalidArguments,
+    NotFound,
+    ToolError,
+    Unavailable,
+)
 from agentcore.tools._annotations import plain_function
 from agentcore.tools._options import ToolOptions, check_name, make_spec
 from agentcore.tools._results import to_result
@@ -26,6 +32,14 @@ from agentcore.types.tools import ToolResult, ToolSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+# They say "this call never ran". Out of a function that runs they are not true of it.
+_REFUSALS = (InvalidArguments, NotFound, Unavailable)
+
+
+def _as_failure(error: ToolError) -> ToolError:
+    return ToolError(f"{type(error).__name__}: {error}", category=error.category)
 
 
 class FunctionTool(Generic[P, R]):
@@ -77,9 +91,13 @@ class FunctionTool(Generic[P, R]):
             InvalidArguments: the arguments do not fit; the function did not run.
             Exception: whatever the function raises, as it is.
         """
-        value: Any = self._start(arguments, context)
-        if hasattr(value, "__await__"):  # a wrapper may have awaited it already
-            value = await value
+        bound = self._bind(arguments, context)
+        try:
+            value: Any = self._run(bound)
+            if hasattr(value, "__await__"):  # a wrapper may have awaited it already
+                value = await value
+        except _REFUSALS as error:
+            raise _as_failure(error) from error
         return to_result(value, self.spec)
 
     def renamed(self, name: str) -> FunctionTool[P, R]:
@@ -92,11 +110,14 @@ class FunctionTool(Generic[P, R]):
         spec = dataclasses.replace(cast("Any", self.spec), name=name)
         return type(self)(self._function, spec, self._signature)
 
-    def _start(self, arguments: JsonObject, context: ToolContext[Any]) -> Any:
+    def _bind(self, arguments: JsonObject, context: ToolContext[Any]) -> dict[str, Any]:
         values = self._arguments.validate_python(arguments)
         if self._context_name is not None:
             values[self._context_name] = context
-        return cast("Callable[..., Any]", self._function)(**values)
+        return values
+
+    def _run(self, bound: dict[str, Any]) -> Any:
+        return cast("Callable[..., Any]", self._function)(**bound)
 
 
 class SyncFunctionTool(FunctionTool[P, R]):
@@ -104,7 +125,12 @@ class SyncFunctionTool(FunctionTool[P, R]):
 
     def call_sync(self, arguments: JsonObject, context: ToolContext[Any]) -> ToolResult:
         """As `call`, in the calling thread, which must not be an event loop's."""
-        return to_result(self._start(arguments, context), self.spec)
+        bound = self._bind(arguments, context)
+        try:
+            value: Any = self._run(bound)
+        except _REFUSALS as error:
+            raise _as_failure(error) from error
+        return to_result(value, self.spec)
 
     @override
     async def call(

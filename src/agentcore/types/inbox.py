@@ -43,6 +43,8 @@ class Cancel:
     cause: Literal["user", "parent", "host"] = "user"
     force: bool = False
     """Shorten the grace period."""
+    reason: str = ""
+    """In the words of whoever cancels."""
     kind: Literal["cancel"] = "cancel"
     extra: JsonObject = EMPTY
 

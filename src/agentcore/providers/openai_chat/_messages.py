@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from agentcore._base.frozen import frozen
+from agentcore._base.surrogates import without_surrogates
 from agentcore.errors import BadRequest
 from agentcore.providers._profiles import Profile
-from agentcore.providers._surrogates import without_surrogates
 from agentcore.types.content import (
     AudioPart,
     FilePart,

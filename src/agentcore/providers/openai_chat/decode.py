@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
+from agentcore._base.surrogates import without_surrogates
 from agentcore.errors import BadResponse, BrokenStream
-from agentcore.providers._surrogates import without_surrogates
 from agentcore.providers._toolcalls import ToolCallAssembler
 from agentcore.types.content import AssistantPart, TextPart, ThinkingPart
 from agentcore.types.json import EMPTY, JsonObject

@@ -97,5 +97,6 @@ class CancelRequested:
     """Inbox position; 0 where the cancel did not come through the inbox."""
     cause: Literal["user", "parent", "host"] = "user"
     actor: Actor | None = None
+    reason: str = ""
     kind: Literal["cancel.requested"] = "cancel.requested"
     extra: JsonObject = EMPTY

@@ -22,3 +22,14 @@ def without_surrogates(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [without_surrogates(item) for item in value]
     return value
+
+
+def clean(text: str) -> str:
+    """The text with each lone surrogate replaced; nearly always the text itself."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return str(without_surrogates(text))
+    return text
