@@ -8,6 +8,7 @@ import pytest
 from tests.flows.kit import Kit
 
 from agentcore import Committed, TextDelta, tool
+from agentcore.errors import ConfigError
 from agentcore.testing import Gate, call, step
 from agentcore.types import records as r
 from agentcore.types.context import ToolContext
@@ -147,10 +148,34 @@ async def test_the_result_needs_no_reading(kit: Kit) -> None:
 async def test_a_handle_that_was_not_entered_says_so(kit: Kit) -> None:
     run = kit.agent(["ok"]).start("hi", session="s")
 
-    with pytest.raises(RuntimeError, match="async with"):
+    with pytest.raises(ConfigError, match="async with"):
         aiter(run)
-    with pytest.raises(RuntimeError, match="async with"):
-        await run.result()
+    for door in (run.result, run.cancel, run.pause, lambda: run.steer("more")):
+        with pytest.raises(ConfigError, match="async with"):
+            await door()
+
+
+async def test_a_handle_is_used_once(kit: Kit) -> None:
+    agent = kit.agent(["ok", "never"])
+    run = agent.start("hi")
+    await run
+    with pytest.raises(ConfigError, match="again"):
+        await run
+    with pytest.raises(ConfigError, match="again"):
+        await run.__aenter__()
+    assert len(kit.requests()) == 1
+
+
+async def test_two_readers_of_one_run_both_come_to_an_end(kit: Kit) -> None:
+    async def read() -> None:
+        async for _ in run:
+            pass
+
+    started = kit.agent([call("rw"), "ok"]).start("hi", session="s")
+    with anyio.fail_after(5):
+        async with started as run, anyio.create_task_group() as group:
+            group.start_soon(read)
+            group.start_soon(read)
 
 
 async def test_leaving_the_loop_over_events_does_not_stop_the_run(kit: Kit) -> None:

@@ -78,7 +78,8 @@ class Reader:
                 if self.failure is not None:
                     raise self.failure
                 raise StopAsyncIteration
-            self._wake = anyio.Event()
+            if self._wake is None:
+                self._wake = anyio.Event()
             await self._wake.wait()
         item = buffer.popleft()
         kind = type(item)

@@ -6,17 +6,20 @@ A denial here is enforced above every executor, so no executor can ignore it
 
 from __future__ import annotations
 
-from typing import Final
+import inspect
+from typing import Any, Final
 
 import anyio
 
 from agentcore._base.describe import error_text, type_name
 from agentcore._base.frozen import frozen
+from agentcore._base.surrogates import clean
 from agentcore._engine.deps import AskHandler
 from agentcore._engine.owner import Owner
 from agentcore.errors import ToolError
 from agentcore.types.content import TextPart
 from agentcore.types.policy import (
+    Allow,
     Answer,
     ApprovalRequest,
     Approve,
@@ -54,10 +57,23 @@ def judge(
         if type(verdict) is Forbid:
             return denied(call.id, verdict.reason)
         if type(verdict) is Ask:
-            return NeedsApproval(verdict.question)
+            return NeedsApproval(clean(verdict.question))
+        if type(verdict) is not Allow:
+            return denied(call.id, _no_verdict(verdict))
     if spec.approval == "ask":
         return NeedsApproval(f"{spec.name} asks for approval")
     return None
+
+
+def _no_verdict(value: Any) -> str:
+    """Whatever is no verdict forbids: a policy fails closed."""
+    if inspect.iscoroutine(value):
+        value.close()
+        return "the permission policy is async; `decide` must be a plain function"
+    return (
+        f"the permission policy returned {type_name(value)}, "
+        "which is not Allow, Forbid or Ask"
+    )
 
 
 def charge(owner: Owner, call: ToolCall) -> ToolOutcome | None:
@@ -74,7 +90,7 @@ def charge(owner: Owner, call: ToolCall) -> ToolOutcome | None:
 def denied(call_id: str, reason: str, *, limit: str = "") -> ToolOutcome:
     """The outcome of a call that was refused: it never ran."""
     meta = {"category": "policy_denied"} | ({"limit": limit} if limit else {})
-    content = (TextPart(f"denied: {reason}"),)
+    content = (TextPart(f"denied: {clean(reason)}"),)
     return ToolOutcome(call_id, "denied", "none", content, "denied", meta=meta)
 
 
@@ -115,7 +131,9 @@ async def _put(owner: Owner, handler: AskHandler, request: ApprovalRequest) -> D
         except Exception as error:  # noqa: BLE001 - the host's code; silence means no
             problem = f"the approval handler failed: {error_text(error)}"
     owner.in_effect = False
-    if isinstance(decision, (Approve, Deny)):
+    if isinstance(decision, Deny):
+        return Deny(clean(decision.reason))
+    if isinstance(decision, Approve):
         return decision
     if decision is not None:
         problem = f"the approval handler returned {type_name(decision)}"

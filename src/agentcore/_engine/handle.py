@@ -30,7 +30,7 @@ from agentcore._engine.session import (
     open_session,
 )
 from agentcore._engine.sinks import SinkPump
-from agentcore.errors import SessionBusy
+from agentcore.errors import ConfigError, SessionBusy
 from agentcore.journal.state import RunState
 from agentcore.protocols.store import RunStore, Watch
 from agentcore.types import inbox as i
@@ -91,6 +91,7 @@ class RunHandle:
         "_stack",
         "_store",
         "_told",
+        "_used",
         "_yours",
         "session_id",
     )
@@ -115,6 +116,7 @@ class RunHandle:
         self._fresh = fresh
         """The session cannot exist yet."""
         self._position = 0
+        self._used = False
         self._feed = NOBODY
         self._loop: Loop | None = None
         self._follower: Follower | None = None
@@ -126,6 +128,14 @@ class RunHandle:
         self._group: TaskGroup | None = None
         self._stack: AsyncExitStack | None = None
 
+    def _use(self) -> None:
+        if self._used:
+            raise ConfigError(
+                "this run was started before: call `agent.start(...)` again for "
+                "another one, or inside `async with` use `await run.result()`"
+            )
+        self._used = True
+
     # --- awaited: drive here and now ----------------------------------------------
 
     def __await__(self) -> Generator[Any, Any, RunResult[Any]]:
@@ -133,6 +143,7 @@ class RunHandle:
 
     async def drain(self) -> RunResult[Any]:
         """Drive to the end; what awaiting the handle does."""
+        self._use()
         place, setup = self._place, self._setup
         if setup.sinks:
             self._feed = Feed()
@@ -152,6 +163,7 @@ class RunHandle:
 
     async def __aenter__(self) -> Self:
         """The input is durable when this returns."""
+        self._use()
         self._store = self._place.store(True)
         self._feed = Feed()
         async with AsyncExitStack() as stack:
@@ -176,7 +188,7 @@ class RunHandle:
         """Wait for the session's work, or, leaving early, pause it for the host."""
         stack, self._stack = self._stack, None
         if stack is None:
-            raise RuntimeError(_NOT_ENTERED)
+            raise ConfigError(_NOT_ENTERED)
         loop = self._loop
         early = self._result is None or exc is not None
         if early and loop is not None and not loop.finished:
@@ -209,7 +221,7 @@ class RunHandle:
     def __aiter__(self) -> Reader:
         """The events up to the end of the run that served this caller's input."""
         if self._reader is None:
-            raise RuntimeError(_NOT_ENTERED)
+            raise ConfigError(_NOT_ENTERED)
         return self._reader
 
     async def result(self) -> RunResult[Any]:
@@ -219,7 +231,7 @@ class RunHandle:
             StoreError: the journal failed under the run.
         """
         if self._done is None:
-            raise RuntimeError(_NOT_ENTERED)
+            raise ConfigError(_NOT_ENTERED)
         await self._done.wait()
         if self._error is not None:
             self._told = True
@@ -237,6 +249,8 @@ class RunHandle:
     async def _say(
         self, message: Any, delivery: i.Delivery, input_id: str | None
     ) -> Receipt:
+        if self._done is None:
+            raise ConfigError(_NOT_ENTERED)
         if input_id is None:
             input_id = self._setup.ids.new("input")
         item = self._place.make_input(message, delivery, input_id, self._yours)
@@ -247,6 +261,8 @@ class RunHandle:
 
         `reason` goes on record and into `stop.detail`.
         """
+        if self._done is None:
+            raise ConfigError(_NOT_ENTERED)
         cancel_id = self._setup.ids.new("cancel")
         item = i.Cancel(cancel_id, self._yours.actor, reason=reason)
         if self._result is not None:
@@ -261,6 +277,8 @@ class RunHandle:
 
     async def pause(self) -> None:
         """Let the current batch end, then pause at the next boundary."""
+        if self._done is None:
+            raise ConfigError(_NOT_ENTERED)
         if self._loop is not None:
             self._loop.owner.facts.pausing = True
 
@@ -334,7 +352,7 @@ class RunHandle:
                 await anyio.sleep(_RELEASE_SECONDS)
         loop = self._loop
         if loop is None:
-            raise RuntimeError(_NOT_ENTERED)
+            raise ConfigError(_NOT_ENTERED)
         async with AsyncExitStack() as stack:
             if self._setup.sinks:
                 pump = SinkPump(self._setup.sinks, self._feed, self._reread)

@@ -9,10 +9,10 @@ had started is settled honestly, and back into the loop with a fresh scope.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar
 
@@ -33,6 +33,8 @@ from agentcore.journal.state import RunState, SessionState
 from agentcore.types import records as r
 from agentcore.types.policy import Budget
 from agentcore.types.runs import Stop
+
+logger = logging.getLogger("agentcore")
 
 OnStop = Callable[[RunState, int], None]
 """Told of every run that ended or paused, and of how many messages there were then."""
@@ -78,13 +80,33 @@ class Loop:
                     await self._after_interruption()
             await self._let_go()
         except StoreError:
-            with anyio.CancelScope(shield=True), suppress(StoreError):
-                await owner.writer.store.release(owner.writer.lease)
-            raise
-        except BaseException:
             with anyio.CancelScope(shield=True):
-                await self._stop_for_host()
+                await self._release()
             raise
+        except BaseException as error:
+            with anyio.CancelScope(shield=True):
+                await self._stop_after(error)
+            raise
+
+    async def _stop_after(self, error: BaseException) -> None:
+        """Pause, and let go whatever happens: nobody else could take the session."""
+        try:
+            await self._stop_for_host()
+        except Exception as second:  # noqa: BLE001 - the first error is the one to see
+            logger.warning(
+                "session %s could not be settled after %s: %s",
+                self.owner.state.session_id,
+                error_text(error),
+                error_text(second),
+            )
+            await self._release()
+
+    async def _release(self) -> None:
+        writer = self.owner.writer
+        try:
+            await writer.store.release(writer.lease)
+        except Exception as error:  # noqa: BLE001 - what is done is on record already
+            logger.warning("a lease was not released: %s", error_text(error))
 
     async def _advance(self) -> None:
         """Take steps until done, or until an effect was interrupted."""
@@ -126,7 +148,7 @@ class Loop:
         writer.closed = True
         writer.stage(r.OwnerReleased())
         await writer.commit()
-        await writer.store.release(writer.lease)
+        await self._release()
 
     # --- signals from other tasks -------------------------------------------------
 

@@ -7,8 +7,9 @@ kept whole (run semantics 2.12).
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+from agentcore._base.canonical import canonical_json
 from agentcore._base.describe import error_text, message_of, type_name
 from agentcore._base.surrogates import clean
 from agentcore.errors import (
@@ -20,14 +21,25 @@ from agentcore.errors import (
 )
 from agentcore.journal.state import CallState
 from agentcore.protocols.store import RunStore
-from agentcore.types.content import BlobRef, Effect, ResultPart, TextPart
-from agentcore.types.json import EMPTY
+from agentcore.types.content import (
+    AudioPart,
+    BlobRef,
+    CallStatus,
+    Effect,
+    FilePart,
+    ImagePart,
+    ResultPart,
+    TextPart,
+)
+from agentcore.types.json import EMPTY, Unknown
 from agentcore.types.records import ToolOutcome
 from agentcore.types.tools import ToolFailure, ToolResult, ToolSpec
 
 _HEAD_SHARE: Final = 0.75
 """Share of a shortened result that shows its beginning."""
 _EFFECTS: Final = ("none", "done", "unknown")
+_STATUSES: Final = frozenset(get_args(CallStatus))
+_PARTS: Final = frozenset({TextPart, ImagePart, AudioPart, FilePart, Unknown})
 _NO_EFFECT_STATUSES: Final = frozenset(
     {"denied", "invalid_args", "unavailable", "duplicate", "not_started"}
 )
@@ -69,11 +81,9 @@ def timed_out(spec: ToolSpec, detail: str = "") -> ToolResult:
     )
 
 
-def not_a_result(spec: ToolSpec, value: object) -> ToolResult:
-    """An executor returned something else than a `ToolResult`."""
-    return ToolResult.failed(
-        f"the executor of {spec.name} returned {type_name(value)}, not a ToolResult"
-    )
+def not_a_result(spec: ToolSpec, defect: str) -> ToolResult:
+    """An executor returned something that cannot be taken for a result."""
+    return ToolResult.failed(f"the executor of {spec.name} returned {defect}")
 
 
 def interrupted(call_id: str, spec: ToolSpec | None, cause: str) -> ToolOutcome:
@@ -148,6 +158,41 @@ def _clean(part: ResultPart) -> ResultPart:
     if type(part) is TextPart and not part.text.isascii():
         return TextPart(clean(part.text))
     return part
+
+
+def defect_of(result: Any) -> str:
+    """What is wrong with the object an executor gave; empty if nothing is."""
+    if type(result) is not ToolResult:
+        return f"{type_name(result)}, not a ToolResult"
+    if result.status not in _STATUSES:
+        return f"a ToolResult of status {result.status!r}"
+    if result.effect is not None and result.effect not in _EFFECTS:
+        return f"a ToolResult of effect {result.effect!r}"
+    return _defect_of_content(result.content) or _defect_of_facts(result)
+
+
+def _defect_of_content(content: Any) -> str:
+    if type(content) is not tuple:
+        return f"a ToolResult whose content is {type_name(content)}, not a tuple"
+    for part in content:
+        if type(part) not in _PARTS:
+            return f"a ToolResult whose content holds {type_name(part)}"
+        if type(part) is TextPart and type(part.text) is not str:
+            return f"a TextPart of {type_name(part.text)}"
+    return ""
+
+
+def _defect_of_facts(result: ToolResult) -> str:
+    cost = result.cost_usd
+    if cost is not None and (not isinstance(cost, (int, float)) or cost < 0):
+        return f"a ToolResult whose cost_usd is {cost!r}"
+    if result.structured is None and not result.meta:
+        return ""
+    try:
+        canonical_json([result.structured, dict(result.meta)])
+    except (TypeError, ValueError) as error:
+        return f"a ToolResult whose structured or meta is no JSON ({error})"
+    return ""
 
 
 def own_cancellation(spec: ToolSpec) -> ToolResult:

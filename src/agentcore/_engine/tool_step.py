@@ -25,6 +25,7 @@ from agentcore._engine.gate import (
 )
 from agentcore._engine.inbox import fold_cancel
 from agentcore._engine.outcome import (
+    defect_of,
     fits,
     not_a_result,
     not_started,
@@ -239,9 +240,8 @@ class ToolStep:
             return own_cancellation(ready.spec)
         except Exception as error:  # noqa: BLE001 - a tool may raise anything
             return result_of_error(error, ready.spec)
-        if type(result) is not ToolResult:
-            return not_a_result(ready.spec, result)
-        return result
+        defect = defect_of(result)
+        return not_a_result(ready.spec, defect) if defect else result
 
     # --- ending -------------------------------------------------------------------
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from agentcore._base.canonical import digest
+from agentcore._base.describe import type_name
 from agentcore._base.frozen import frozen
 from agentcore._engine.deps import RunSetup, Setup
 from agentcore.errors import ConfigError
@@ -41,6 +43,8 @@ async def open_toolbox(setup: Setup, run: RunSetup) -> Toolbox:
 def _build(
     setup: Setup, listed: Sequence[ToolSpec], wanted: frozenset[str] | None
 ) -> Toolbox:
+    for spec in listed:
+        _check(spec)
     specs = [s for s in listed if wanted is None or s.name in wanted]
     by_name: dict[str, ToolSpec] = {}
     for spec in specs:
@@ -59,6 +63,19 @@ def _build(
     if output is not None:
         specs.append(output)
     return Toolbox(tuple(specs), by_name, _digest(specs))
+
+
+def _check(spec: Any) -> None:
+    """A foreign executor's declaration, before anything is made of it."""
+    if type(spec) is not ToolSpec:
+        raise ConfigError(f"the executor lists {type_name(spec)}, not a ToolSpec")
+    name = spec.name
+    if type(name) is not str or not name:
+        raise ConfigError(f"the executor lists a tool of name {name!r}")
+    if not isinstance(spec.timeout, (int, float)) or not spec.timeout > 0:
+        raise ConfigError(f"tool {name!r}: timeout must be more than 0 seconds")
+    if not isinstance(spec.output_cap, int) or spec.output_cap <= 0:
+        raise ConfigError(f"tool {name!r}: output_cap must be a positive int")
 
 
 def _digest(specs: Sequence[ToolSpec]) -> str:

@@ -7,11 +7,16 @@ so one agent serves several loops, one after another or at once.
 
 from __future__ import annotations
 
+import logging
 from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
 from anyio.lowlevel import current_token
+
+from agentcore._base.describe import error_text
+
+logger = logging.getLogger("agentcore")
 
 
 class _Opened:
@@ -71,7 +76,10 @@ class Lifetimes:
         if not opened.users:
             del self._opened[token]
             with anyio.CancelScope(shield=True):
-                await opened.stack.aclose()
+                try:
+                    await opened.stack.aclose()
+                except Exception as error:  # noqa: BLE001 - the run itself is done
+                    logger.warning("a part did not close: %s", error_text(error))
 
 
 def _needs_opening(part: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 from typing import Any, Final
@@ -36,6 +37,12 @@ def check_settings(agent: Any) -> None:
     for name, (fits, words) in _VALUES.items():
         if not fits(getattr(agent, name)):
             raise ConfigError(f"ToolLoopAgent.{name} must be {words}")
+    decide = getattr(agent.permissions, "decide", None)
+    if inspect.iscoroutinefunction(decide):
+        raise ConfigError(
+            "ToolLoopAgent.permissions: `decide` is async, so it would never decide; "
+            "make it a plain function"
+        )
     check_asks(agent.asks)
     _check_output_type(agent.output_type)
 

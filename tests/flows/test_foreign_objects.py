@@ -1,0 +1,201 @@
+"""Objects of the host that do not keep their contract fail alone, and in words."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from tests.flows.kit import Kit
+from typing_extensions import override
+
+from agentcore import Allow, MemoryRunStore, ToolLoopAgent, ToolResult, tool
+from agentcore.errors import ConfigError
+from agentcore.testing import FakeExecutor, ScriptedModel, call, step, tool_spec
+from agentcore.types.content import TextPart, ToolCallPart
+from agentcore.types.model import (
+    ModelCapabilities,
+    ModelDelta,
+    ModelRequest,
+    ModelResponse,
+    ResponseDone,
+)
+
+
+class Policy:
+    def __init__(self, verdict: Any) -> None:
+        self.verdict = verdict
+
+    def decide(self, *_: Any) -> Any:
+        return self.verdict
+
+
+@pytest.mark.parametrize("verdict", [None, True, "allow", Allow], ids=str)
+async def test_what_is_no_verdict_forbids(kit: Kit, verdict: Any) -> None:
+    agent = kit.agent([call("rw"), "ok"], permissions=Policy(verdict))
+    result = await agent.run("hi", session="s")
+    assert [(c.status, c.effect) for c in result.tool_calls] == [("denied", "none")]
+    assert "not Allow, Forbid or Ask" in result.tool_calls[0].text
+
+
+def test_an_async_policy_is_refused_at_construction() -> None:
+    class Waiting:
+        async def decide(self, *_: Any) -> Any: ...
+
+    with pytest.raises(ConfigError, match="decide"):
+        policy: Any = Waiting()
+        ToolLoopAgent(ScriptedModel([]), permissions=policy)
+
+
+ODD_RESULTS: list[Any] = [
+    ToolResult(("text",)),  # type: ignore[arg-type]  # what a host may do
+    ToolResult("text"),  # type: ignore[arg-type]
+    ToolResult((TextPart(5),)),  # type: ignore[arg-type]
+    ToolResult(status="fine"),  # type: ignore[arg-type]
+    ToolResult(effect="some"),  # type: ignore[arg-type]
+    ToolResult(cost_usd=-1),
+    ToolResult(structured=object()),
+]
+
+
+@pytest.mark.parametrize("beside", [0, 1], ids=["alone", "in a batch"])
+@pytest.mark.parametrize("odd", range(len(ODD_RESULTS)))
+async def test_what_is_no_result_is_a_failed_call_and_the_session_lives(
+    kit: Kit, odd: int, beside: int
+) -> None:
+    executor = FakeExecutor(
+        {"far": lambda _: ODD_RESULTS[odd]}, specs=[tool_spec("far", parallel=True)]
+    )
+    calls = [call("far")] * (1 + beside)
+    agent = kit.agent([calls, "ok", "still here"], tools=[], executor=executor)
+    result = await agent.run("hi", session="s")
+    assert result.output == "ok"
+    assert {c.status for c in result.tool_calls} == {"error"}
+    assert (await agent.run("again", session="s")).output == "still here"
+
+
+class OddModel:
+    id = "odd:model"
+    capabilities = ModelCapabilities()
+
+    def __init__(self, response: Any) -> None:
+        self.response = response
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Any]:
+        async def deltas() -> AsyncIterator[ModelDelta]:
+            yield ResponseDone(self.response)
+
+        yield deltas()
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "text",
+        ModelResponse("text"),  # type: ignore[arg-type]
+        ModelResponse((1,)),  # type: ignore[arg-type]
+        ModelResponse((TextPart(5),)),  # type: ignore[arg-type]
+        ModelResponse((TextPart("a"),), usage=5),  # type: ignore[arg-type]
+        ModelResponse((ToolCallPart("rw", {}),)),  # type: ignore[arg-type]
+    ],
+    ids=["str", "content", "part", "text", "usage", "arguments"],
+)
+async def test_what_is_no_response_fails_the_run_and_says_what_it_was(
+    kit: Kit, response: Any
+) -> None:
+    result = await kit.agent(OddModel(response)).run("hi", session="s")
+    assert (result.stop.status, result.stop.reason) == ("failed", "internal")
+    assert "odd:model" in result.stop.detail
+
+
+async def test_half_a_character_from_a_model_costs_no_reply(kit: Kit) -> None:
+    odd = step(content=[TextPart("half \ud83d")])
+    result = await kit.agent([odd]).run("hi", session="s")
+    assert result.output == "half \ufffd"
+
+
+async def test_a_run_that_is_done_survives_an_executor_that_does_not_close() -> None:
+    class Stuck(FakeExecutor):
+        @override
+        async def __aexit__(self, *exc: object) -> None:
+            raise OSError("no")
+
+    executor = Stuck({"far": "ok"}, specs=[tool_spec("far")])
+    agent = ToolLoopAgent(ScriptedModel([call("far"), "done"]), executor=executor)
+    assert (await agent.run("hi")).output == "done"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "text",
+        tool_spec("", {}),
+        tool_spec("a", timeout=-1),
+        tool_spec("a", output_cap=0),
+    ],
+    ids=["no spec", "name", "timeout", "cap"],
+)
+async def test_an_executors_odd_declaration_stops_the_run_before_a_request(
+    kit: Kit, spec: Any
+) -> None:
+    class Listing(FakeExecutor):
+        @override
+        async def list_tools(self, context: Any = None) -> Any:
+            return [spec]
+
+    agent = kit.agent(["never"], tools=[], executor=Listing({}))
+    result = await agent.run("hi", session="s")
+    assert (result.stop.status, result.stop.reason) == ("failed", "config")
+    assert not kit.requests()
+
+
+async def test_a_store_that_cannot_release_does_not_take_the_result_away() -> None:
+    class Clinging(MemoryRunStore):
+        @override
+        async def release(self, lease: Any) -> None:
+            raise OSError("no")
+
+    agent = ToolLoopAgent(ScriptedModel(["done"]), store=Clinging())
+    with anyio.fail_after(5):
+        assert (await agent.run("hi", session="s")).output == "done"
+
+
+@tool(effects="none")
+async def echo(text: str) -> str:
+    """Say it again."""
+    return text
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"store": MemoryRunStore}, "is the class MemoryRunStore"),
+        ({"retry": None}, "retry has no method"),
+        ({"clock": None}, "clock has no method"),
+        ({"output_type": None}, "output_type must be a type"),
+        ({"output_type": "str"}, "output_type must be a type"),
+        ({"output_retries": True}, "output_retries must be int"),
+        ({"sinks": ""}, "sinks must be"),
+    ],
+    ids=str,
+)
+def test_more_wrong_settings_are_named(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        ToolLoopAgent(ScriptedModel([]), tools=[echo], **settings)
+
+
+async def test_a_generator_of_tool_names_is_read_once(kit: Kit) -> None:
+    names: Any = (name for name in ["ro"])
+    await kit.agent(["ok"]).run("hi", session="s", tools_filter=names)
+    assert [spec.name for spec in kit.requests()[0].tools] == ["ro"]
+
+
+async def test_a_reason_to_cancel_is_on_record(kit: Kit) -> None:
+    gate = kit.gate("hang")
+    agent = kit.agent([call("ro", text="hang"), "never"])
+    async with agent.start("hi", session="s") as run:
+        await gate.reached()
+        await run.cancel("changed my mind")
+        result = await run.result()
+    assert result.stop.detail == "changed my mind"
