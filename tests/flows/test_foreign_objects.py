@@ -42,8 +42,8 @@ def test_an_async_policy_is_refused_at_construction() -> None:
     class Waiting:
         async def decide(self, *_: Any) -> Any: ...
 
+    policy: Any = Waiting()
     with pytest.raises(ConfigError, match="decide"):
-        policy: Any = Waiting()
         ToolLoopAgent(ScriptedModel([]), permissions=policy)
 
 
