@@ -23,7 +23,7 @@ from agentcore._engine.follow import Follower
 from agentcore._engine.inbox import stage_item
 from agentcore._engine.loop import Loop
 from agentcore._engine.owner import Owner
-from agentcore._engine.results import result_of
+from agentcore._engine.results import nothing_begun, result_of
 from agentcore._engine.session import (
     accept_input,
     cancel_open_run,
@@ -154,7 +154,7 @@ class RunHandle:
             if self._follower is None:
                 await self._open()
             await self._work()
-            self._conclude()
+            await self._conclude()
         finally:
             await place.lifetimes.leave()
         return self._own_result()
@@ -206,7 +206,7 @@ class RunHandle:
     async def _background(self) -> None:
         try:
             await self._work()
-            self._conclude()
+            await self._conclude()
         except Exception as error:  # noqa: BLE001 - given to whoever waits for the run
             self._error = error
             if self._reader is not None:
@@ -251,6 +251,12 @@ class RunHandle:
     ) -> Receipt:
         if self._done is None:
             raise ConfigError(_NOT_ENTERED)
+        loop = self._loop
+        if self._place.private and loop is not None and loop.finished:
+            raise ConfigError(
+                "this run is over, and without a store so is its session; give the "
+                "agent a store to go on in a session"
+            )
         if input_id is None:
             input_id = self._setup.ids.new("input")
         item = self._place.make_input(message, delivery, input_id, self._yours)
@@ -363,15 +369,24 @@ class RunHandle:
                 stack.enter_context(listening)
             await loop.drive()
 
-    def _conclude(self) -> None:
+    async def _conclude(self) -> None:
         """The owner is done; if this caller has no result yet, say what there is."""
         loop = self._loop
-        run = loop.owner.state.run if loop is not None else None
-        if self._result is None and loop is not None and run is not None:
-            # Whatever stopped the session kept it from coming to this caller's input.
-            stopped = run.ended is None or run.ended.stop.status == "cancelled"
-            count = loop.owner.writer.projector.count
-            self._on_stop(run, count, whosever=stopped)
+        if self._result is not None or loop is None:
+            return
+        if self._input is not None and not self._place.private:
+            earlier = self._follow(self._input)
+            if await earlier.was_served():  # by the owner before this one
+                self._keep(earlier.result())
+                return
+        run = loop.owner.state.run
+        if run is None:
+            self._keep(nothing_begun(self.session_id))
+            return
+        # Whatever stopped the session kept it from coming to this caller's input.
+        stopped = run.ended is None or run.ended.stop.status == "cancelled"
+        count = loop.owner.writer.projector.count
+        self._on_stop(run, count, whosever=stopped)
 
     def _on_stop(self, run: RunState, count: int, *, whosever: bool = False) -> None:
         """A run ended or paused; keep the result if it served this caller."""

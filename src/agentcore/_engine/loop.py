@@ -13,7 +13,6 @@ import logging
 import math
 import threading
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, ClassVar
 
 import anyio
@@ -154,18 +153,18 @@ class Loop:
 
     async def on_accept(self, version: int) -> None:
         """Something arrived in the inbox: a cancel is journaled, then felt (W7)."""
-        owner = self.owner
         if self.finished:
             return
-        if threading.get_ident() != owner.thread:
-            # Accepted in another thread; the journal is written in the owner's. It is
-            # rare, and this loads concurrent.futures.
-            from anyio import from_thread, to_thread  # noqa: PLC0415
+        if threading.get_ident() == self.owner.thread:
+            await self._look()
+        else:
+            # The journal is written in the owner's thread. Whoever accepted does not
+            # wait for it: the item is durable, and the owner may be about to leave.
+            self.owner.spawn_soon(self._look)
 
-            home = partial(from_thread.run, self.on_accept, version, token=owner.token)
-            await to_thread.run_sync(home)
-        elif await fold_cancel(owner.writer):
-            owner.interrupt()
+    async def _look(self) -> None:
+        if not self.finished and await fold_cancel(self.owner.writer):
+            self.owner.interrupt()
 
     def halt(self) -> None:
         """The host leaves: settle what runs, pause, release."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import math
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
 import anyio
 from anyio.lowlevel import current_token
 
+from agentcore._base.describe import error_text
 from agentcore._engine.decide import Facts
 from agentcore._engine.deps import RunSetup, Setup
 from agentcore._engine.toolbox import Toolbox
@@ -19,6 +22,9 @@ from agentcore.journal.state import RunState, SessionState
 from agentcore.protocols.policy import BudgetPolicy
 from agentcore.types.options import NO_OPTIONS, Options
 
+logger = logging.getLogger("agentcore")
+
+_NO_TASKS: Final[frozenset[Any]] = frozenset()
 _NO_TOOLS: Final = Toolbox((), {}, "")
 
 
@@ -26,6 +32,13 @@ def _clock_of(loop: object) -> Callable[[], float]:
     """`anyio.current_time`, without looking the event loop up at each call."""
     clock = getattr(loop, "time", None)
     return cast("Callable[[], float]", clock or anyio.current_time)
+
+
+async def _logged(function: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await function()
+    except Exception as error:  # noqa: BLE001 - a task nobody waits for
+        logger.warning("an accepted item was not looked at: %s", error_text(error))
 
 
 class Owner:
@@ -36,6 +49,7 @@ class Owner:
     """
 
     __slots__ = (
+        "_tasks",
         "budget",
         "deadlines",
         "facts",
@@ -48,7 +62,6 @@ class Owner:
         "scope",
         "setup",
         "thread",
-        "token",
         "toolbox",
         "view",
         "writer",
@@ -66,9 +79,9 @@ class Owner:
         self.scope: anyio.CancelScope = cast("anyio.CancelScope", None)
         """There from the moment the owner drives."""
         self.in_effect = False
-        self.token = current_token()
-        loop = self.token.native_token
+        loop = current_token().native_token
         self.native: Any = loop
+        self._tasks: frozenset[Any] | set[Any] = _NO_TASKS
         self.thread = threading.get_ident()
         self.now = _clock_of(loop)
         """The event loop's own clock, which deadlines are told in; seconds."""
@@ -105,9 +118,28 @@ class Owner:
         return "wall_time" if self.facts.out_of_time else "host"
 
     def call_soon(self, function: Callable[..., object], argument: object) -> None:
-        """Call a function on the event loop, from the thread of a blocking tool."""
+        """Call a function on the event loop, from another thread."""
         schedule = getattr(self.native, "call_soon_threadsafe", None)
-        (schedule or self.native.run_sync_soon)(function, argument)
+        try:
+            (schedule or self.native.run_sync_soon)(function, argument)
+        except RuntimeError:
+            logger.debug("the event loop of this run has ended")
+
+    def spawn_soon(self, function: Callable[[], Awaitable[None]]) -> None:
+        """Start a task on the event loop, from another thread; nobody waits for it."""
+        self.call_soon(self._spawn, function)
+
+    def _spawn(self, function: Callable[[], Awaitable[None]]) -> None:
+        if hasattr(self.native, "create_task"):
+            task = self.native.create_task(_logged(function))
+            self._tasks = {*self._tasks, task}  # a loop keeps only weak references
+            task.add_done_callback(self._forget)
+        else:
+            # Not imported: what runs us is there.
+            sys.modules["trio"].lowlevel.spawn_system_task(_logged, function)
+
+    def _forget(self, task: Any) -> None:
+        self._tasks = self._tasks - {task}
 
     def interrupt(self) -> None:
         """Cut the effect in flight short; between effects the flags are enough."""

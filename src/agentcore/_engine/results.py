@@ -16,6 +16,7 @@ from agentcore.types.messages import AssistantMessage, Message
 from agentcore.types.policy import ApprovalRequest, Pending
 from agentcore.types.records import ApprovalRequested
 from agentcore.types.runs import CallSummary, RunResult, Stop
+from agentcore.types.usage import RunUsage
 
 
 class CallSummaries(Sequence[CallSummary]):
@@ -87,6 +88,12 @@ def result_of(
         pending=_pending(run),
         verification=run.ended.verification if run.ended else "not_applicable",
     )
+
+
+def nothing_begun(session_id: str) -> RunResult[Any]:
+    """The result of a caller who left before a run had begun."""
+    stop = Stop("paused", "host", "left before the run had begun")
+    return RunResult(None, stop, RunUsage(), (), (), session_id, "")
 
 
 def _stop(run: RunState) -> Stop:

@@ -85,18 +85,24 @@ class SessionDoors:
         item = Withdraw(self.ids.new("item"), input_id)
         return await withdraw_input(self._store(), check_id("session", session), item)
 
-    async def release(self, session: str, input_ids: Sequence[str] = ()) -> Receipt:
+    async def release(
+        self, session: str, input_ids: Sequence[str] | None = None
+    ) -> Receipt:
         """Return parked inputs to the queue, in their original order.
+
+        Without `input_ids`, all of them.
 
         Raises:
             SessionNotFound: there is no such session.
             ConfigError: `input_ids` is no list of ids.
         """
-        if isinstance(input_ids, str) or not isinstance(input_ids, Sequence):
+        listed = isinstance(input_ids, Sequence) and not isinstance(input_ids, str)
+        if input_ids is not None and not (listed and input_ids):
             raise ConfigError(
-                f"input_ids must be a list of ids, not {type_name(input_ids)}"
+                "input_ids must be a list of at least one id, or left out to release "
+                f"all, not {input_ids!r}"
             )
-        item = Release(self.ids.new("item"), tuple(input_ids))
+        item = Release(self.ids.new("item"), tuple(input_ids or ()))
         return await self._send(session, item)
 
     async def _send(self, session: str, item: InboxItem) -> Receipt:

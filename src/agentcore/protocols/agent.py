@@ -151,7 +151,7 @@ class Sessions(Protocol):
         ...
 
     def release(
-        self, session: str, input_ids: Sequence[str] = ()
+        self, session: str, input_ids: Sequence[str] | None = None
     ) -> Awaitable[Receipt]:
         """Return parked inputs to the queue."""
         ...
