@@ -16,7 +16,7 @@ from anyio.lowlevel import current_token
 
 from agentcore._base.describe import error_text
 
-logger = logging.getLogger("agentcore")
+_logger = logging.getLogger("agentcore")
 
 
 class _Opened:
@@ -79,7 +79,7 @@ class Lifetimes:
                 try:
                     await opened.stack.aclose()
                 except Exception as error:  # noqa: BLE001 - the run itself is done
-                    logger.warning("a part did not close: %s", error_text(error))
+                    _logger.warning("a part did not close: %s", error_text(error))
 
 
 def _needs_opening(part: Any) -> bool:
