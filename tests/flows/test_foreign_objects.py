@@ -1,6 +1,7 @@
 """Objects of the host that do not keep their contract fail alone, and in words."""
 
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -9,9 +10,25 @@ import pytest
 from tests.flows.kit import Kit
 from typing_extensions import override
 
-from agentcore import Allow, MemoryRunStore, ToolLoopAgent, ToolResult, tool
+from agentcore import (
+    Allow,
+    Budget,
+    MemoryRunStore,
+    Options,
+    ToolLoopAgent,
+    ToolResult,
+    tool,
+)
 from agentcore.errors import ConfigError
-from agentcore.testing import FakeExecutor, ScriptedModel, call, step, tool_spec
+from agentcore.executors import RouterExecutor
+from agentcore.testing import (
+    FakeExecutor,
+    FunctionModel,
+    ScriptedModel,
+    call,
+    step,
+    tool_spec,
+)
 from agentcore.types.content import TextPart, ToolCallPart
 from agentcore.types.model import (
     ModelCapabilities,
@@ -20,6 +37,7 @@ from agentcore.types.model import (
     ModelResponse,
     ResponseDone,
 )
+from agentcore.types.options import NamedTool
 
 
 class Policy:
@@ -199,3 +217,93 @@ async def test_a_reason_to_cancel_is_on_record(kit: Kit) -> None:
         await run.cancel("changed my mind")
         result = await run.result()
     assert result.stop.detail == "changed my mind"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Budget(requests=1.5),  # type: ignore[arg-type]  # what a host may do
+        lambda: Budget(cost_usd=float("nan")),
+        lambda: Budget(wall_time=10**400),
+        lambda: Budget(per_tool=5),  # type: ignore[arg-type]
+        lambda: Budget(scope="day"),  # type: ignore[arg-type]
+        lambda: ToolLoopAgent(ScriptedModel([]), budget=Budget(scope="session")),
+        lambda: Options(temperature=float("inf")),
+        lambda: Options(provider={"openai": 5}),  # type: ignore[dict-item]
+        RouterExecutor,
+        lambda: RouterExecutor("mcp"),  # type: ignore[arg-type]
+    ],
+    ids=[
+        "fraction",
+        "nan",
+        "huge",
+        "per_tool",
+        "scope",
+        "session",
+        "inf",
+        "block",
+        "none",
+        "str",
+    ],
+)
+def test_a_value_that_means_nothing_is_refused_where_it_is_made(
+    wrong: Callable[[], object],
+) -> None:
+    with pytest.raises(ConfigError):
+        wrong()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"options": Options(tool_choice=NamedTool("nope"))}, "names 'nope'"),
+        ({"options": Options(tool_choice="required"), "tools": []}, "no tools"),
+    ],
+    ids=["named", "required"],
+)
+async def test_a_tool_choice_that_cannot_be_kept_stops_before_a_request(
+    kit: Kit, settings: dict[str, Any], words: str
+) -> None:
+    result = await kit.agent(["never"], **settings).run("hi", session="s")
+    assert (result.stop.status, result.stop.reason) == ("failed", "config")
+    assert words in result.stop.detail
+    assert not kit.requests()
+
+
+async def test_half_a_character_from_the_user_is_refused_before_it_is_kept(
+    kit: Kit,
+) -> None:
+    with pytest.raises(ConfigError, match="half a character"):
+        await kit.agent(["never"]).run("half \ud83d", session="s")
+
+
+async def test_leaving_before_anything_began_is_a_paused_run(kit: Kit) -> None:
+    async with kit.agent(["ok"]).start("hi", session="s") as run:
+        pass
+    result = await run.result()
+    assert (result.stop.status, result.stop.reason) == ("paused", "host")
+
+
+async def test_nothing_can_be_said_to_a_session_that_died_with_its_run() -> None:
+    async with ToolLoopAgent(ScriptedModel(["ok"])).start("hi") as run:
+        await run.result()
+    with pytest.raises(ConfigError, match="store"):
+        await run.follow_up("more")
+
+
+def test_one_session_can_be_served_from_many_threads() -> None:
+    store = MemoryRunStore()
+    agent = ToolLoopAgent(FunctionModel(lambda _: "hi"), store=store)
+    outputs: list[str | None] = []
+
+    def work(number: int) -> None:
+        for turn in range(5):
+            said = agent.run_sync(f"{number}-{turn}", session=f"s{number % 2}")
+            outputs.append(said.output)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert outputs == ["hi"] * 30

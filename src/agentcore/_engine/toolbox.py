@@ -11,6 +11,7 @@ from agentcore._base.frozen import frozen
 from agentcore._engine.deps import RunSetup, Setup
 from agentcore.errors import ConfigError
 from agentcore.types.codec import dump_json
+from agentcore.types.options import NamedTool
 from agentcore.types.tools import OUTPUT_TOOL, ToolSpec
 
 
@@ -30,6 +31,12 @@ async def open_toolbox(setup: Setup, run: RunSetup) -> Toolbox:
         ConfigError: two tools share a name, or one has the reserved name.
     """
     listed = await setup.executor.list_tools()
+    toolbox = _known(setup, listed, run)
+    _check_choice(setup, run, toolbox)
+    return toolbox
+
+
+def _known(setup: Setup, listed: Sequence[ToolSpec], run: RunSetup) -> Toolbox:
     known = setup.advertised
     if run.tools_filter is None and known is not None and known[0] is listed:
         toolbox: Toolbox = known[1]
@@ -38,6 +45,23 @@ async def open_toolbox(setup: Setup, run: RunSetup) -> Toolbox:
     if run.tools_filter is None:
         setup.advertised = (listed, toolbox)
     return toolbox
+
+
+def _check_choice(setup: Setup, run: RunSetup, toolbox: Toolbox) -> None:
+    """What the request will ask of the model must be something it can do."""
+    model = setup.model
+    if toolbox.specs and not model.capabilities.tools:
+        raise ConfigError(f"{model.id} takes no tools, and the agent has some")
+    choice = run.options.over(setup.options).tool_choice
+    if isinstance(choice, NamedTool):
+        names = [spec.name for spec in toolbox.specs]
+        if choice.name not in names:
+            raise ConfigError(
+                f"tool_choice names {choice.name!r}, which is not offered; "
+                f"the tools are: {', '.join(names) or 'none'}"
+            )
+    elif choice == "required" and not toolbox.specs:
+        raise ConfigError("tool_choice is 'required', and there are no tools")
 
 
 def _build(

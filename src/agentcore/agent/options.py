@@ -51,24 +51,32 @@ def content_of(prompt: Prompt) -> tuple[UserPart, ...]:
             "a message is a str, a UserMessage, or a list of parts, "
             f"not {type_name(prompt)}"
         )
-    parts: list[UserPart] = []
-    for part in prompt:
-        if isinstance(part, str):
-            part = TextPart(part)  # noqa: PLW2901 - a str is the short form of a part
-        if isinstance(part, TextPart) and clean(part.text) != part.text:
-            raise ConfigError(
-                "the message holds half a character (a lone surrogate), which no "
-                "store and no vendor takes; decode the text with errors='replace'"
-            )
-        if not isinstance(part, _PARTS):
-            raise ConfigError(
-                f"a message holds {type_name(part)}; it may hold str, TextPart, "
-                "ImagePart, AudioPart and FilePart"
-            )
-        parts.append(part)
+    parts = [_checked_part(part) for part in prompt]
     if not any(type(p) is not TextPart or p.text.strip() for p in parts):
         raise ConfigError("the message is empty; give a text or an attachment")
     return tuple(parts)
+
+
+def _checked_part(part: Any) -> UserPart:
+    if isinstance(part, str):
+        part = TextPart(part)
+    if not isinstance(part, _PARTS):
+        raise ConfigError(
+            f"a message holds {type_name(part)}; it may hold str, TextPart, "
+            "ImagePart, AudioPart and FilePart"
+        )
+    if not isinstance(part, TextPart):
+        return part
+    if not isinstance(part.text, str):
+        raise ConfigError(
+            f"a TextPart of the message holds {type_name(part.text)}, not a str"
+        )
+    if clean(part.text) != part.text:
+        raise ConfigError(
+            "the message holds half a character (a lone surrogate), which no store "
+            "and no vendor takes; decode the text with errors='replace'"
+        )
+    return part
 
 
 def input_item(
@@ -144,6 +152,7 @@ def run_setup(given: RunOptions) -> RunSetup:
         settings=_settings(values),
     )
     check_asks(setup.asks)
+    check_budget(setup.budget)
     return setup
 
 
@@ -157,6 +166,16 @@ def _settings(values: Mapping[str, Any]) -> Mapping[str, Any]:
     if values.get("history") == "none":
         kept["history"] = "none"
     return kept or EMPTY
+
+
+def check_budget(budget: Budget | None) -> None:
+    """Limits that are kept, and not only accepted.
+
+    Raises:
+        ConfigError: they count over a whole session, which nothing does yet.
+    """
+    if budget is not None and budget.scope != "run":
+        raise ConfigError("Budget(scope='session') is not available yet; use 'run'")
 
 
 def check_asks(asks: Any) -> None:

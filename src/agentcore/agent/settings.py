@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any, Final
 
 from agentcore._base.describe import type_name
-from agentcore.agent.options import check_asks
+from agentcore.agent.options import check_asks, check_budget
 from agentcore.errors import ConfigError
 from agentcore.protocols.tools import Tool
 from agentcore.tools.toolset import collect_tools
@@ -44,6 +44,7 @@ def check_settings(agent: Any) -> None:
             "make it a plain function"
         )
     check_asks(agent.asks)
+    check_budget(agent.budget)
     _check_output_type(agent.output_type)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
+from agentcore._base.describe import type_name
 from agentcore.errors import ConfigError, NotFound
 from agentcore.protocols.tools import ChecksArguments, ToolExecutor
 from agentcore.types.context import ToolContext
@@ -21,6 +22,14 @@ class RouterExecutor:
     """
 
     def __init__(self, *executors: ToolExecutor) -> None:
+        for executor in executors:
+            if isinstance(executor, type) or not isinstance(executor, ToolExecutor):
+                raise ConfigError(
+                    f"RouterExecutor takes executors, not {type_name(executor)} "
+                    f"{executor!r}"
+                )
+        if not executors:
+            raise ConfigError("RouterExecutor needs at least one executor")
         self._executors = executors
         self._routes: dict[str, ToolExecutor] = {}
         self._listed: tuple[Sequence[ToolSpec], ...] = ()

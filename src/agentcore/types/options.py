@@ -8,6 +8,7 @@ explicit null, mappings merge recursively, lists are replaced.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
@@ -93,7 +94,8 @@ _NOT_LAYERED = frozenset({"kind", "extra", "provider"})
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and math.isfinite(value)  # type: ignore[arg-type]  # a number
 
 
 def _is_count(value: object) -> bool:
@@ -108,6 +110,13 @@ def _is_choice(value: object) -> bool:
     return isinstance(value, NamedTool) or value in ("auto", "none", "required")
 
 
+def _is_blocks(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str) and isinstance(block, Mapping)
+        for name, block in value.items()
+    )
+
+
 _CHECKS = (
     ("temperature", lambda v: _is_number(v) and v >= 0, "a number of at least 0"),
     ("top_p", lambda v: _is_number(v) and 0 <= v <= 1, "a number between 0 and 1"),
@@ -116,7 +125,7 @@ _CHECKS = (
     ("seed", lambda v: isinstance(v, int) and not isinstance(v, bool), "an int"),
     ("tool_choice", _is_choice, "'auto', 'none', 'required' or NamedTool('name')"),
     ("parallel_tool_calls", lambda v: isinstance(v, bool), "a bool"),
-    ("provider", lambda v: isinstance(v, Mapping), "a mapping of provider to options"),
+    ("provider", _is_blocks, "a mapping of provider name to a mapping of options"),
 )
 
 NO_OPTIONS: Final = Options()

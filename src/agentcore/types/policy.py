@@ -195,31 +195,45 @@ class Budget:
     extra: JsonObject = EMPTY
 
     def __post_init__(self) -> None:
-        for name in _LIMITS:
-            _check_limit(f"Budget.{name}", getattr(self, name))
+        for name in _COUNTS:
+            _check_limit(f"Budget.{name}", getattr(self, name), int, "an int")
+        for name in _AMOUNTS:
+            _check_limit(f"Budget.{name}", getattr(self, name), float, "a number")
+        if not isinstance(self.per_tool, Mapping):
+            raise ConfigError(
+                "Budget.per_tool must be a mapping of tool name to limit, "
+                f"not {type_name(self.per_tool)}"
+            )
         for tool, limit in self.per_tool.items():
-            _check_limit(f"Budget.per_tool[{tool!r}]", limit)
+            _check_limit(f"Budget.per_tool[{tool!r}]", limit, int, "an int")
+        if self.scope not in ("run", "session"):
+            raise ConfigError(
+                f"Budget.scope must be 'run' or 'session', not {self.scope!r}"
+            )
 
 
-_LIMITS = (
+_COUNTS = (
     "requests",
     "turns",
     "input_tokens",
     "output_tokens",
     "total_tokens",
-    "cost_usd",
     "tool_calls",
-    "wall_time",
     "subruns",
 )
+_AMOUNTS = ("cost_usd", "wall_time")
+_MOST = 1e15
+"""More than anybody means, and few enough for every clock and counter."""
 
 
-def _check_limit(name: str, value: Any) -> None:
+def _check_limit(name: str, value: Any, kind: type, words: str) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+    wanted = (int,) if kind is int else (int, float)
+    fits = isinstance(value, wanted) and not isinstance(value, bool)
+    if not fits or not 0 <= value <= _MOST:
         raise ConfigError(
-            f"{name} must be a number of at least 0, or None for no limit, "
+            f"{name} must be {words} of at least 0, or None for no limit, "
             f"not {type_name(value)} {value!r}"
         )
 
