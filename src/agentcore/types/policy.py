@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -223,7 +224,7 @@ _COUNTS = (
 )
 _AMOUNTS = ("cost_usd", "wall_time")
 _MOST = 1e15
-"""More than anybody means, and few enough for every clock and counter."""
+"""Dollars or seconds: more than anybody means, and few enough for every clock."""
 
 
 def _check_limit(name: str, value: Any, kind: type, words: str) -> None:
@@ -231,7 +232,8 @@ def _check_limit(name: str, value: Any, kind: type, words: str) -> None:
         return
     wanted = (int,) if kind is int else (int, float)
     fits = isinstance(value, wanted) and not isinstance(value, bool)
-    if not fits or not 0 <= value <= _MOST:
+    most = math.inf if kind is int else _MOST
+    if not fits or not 0 <= value <= most:
         raise ConfigError(
             f"{name} must be {words} of at least 0, or None for no limit, "
             f"not {type_name(value)} {value!r}"
