@@ -21,6 +21,7 @@ from agentcore import (
 )
 from agentcore.errors import ConfigError
 from agentcore.executors import RouterExecutor
+from agentcore.providers.openai_chat import OpenAIChatModel
 from agentcore.testing import (
     FakeExecutor,
     FunctionModel,
@@ -307,3 +308,34 @@ def test_one_session_can_be_served_from_many_threads() -> None:
     for thread in threads:
         thread.join(30)
     assert outputs == ["hi"] * 30
+
+
+@pytest.mark.parametrize("with_call", [False, True], ids=["text", "call"])
+async def test_a_reply_the_vendor_withheld_is_never_an_answer(
+    kit: Kit, with_call: bool
+) -> None:
+    calls = [call("rw")] if with_call else []
+    model = [step(text="half an ans", calls=calls, finish="content_filter")]
+    result = await kit.agent(model).run("hi", session="s")
+    assert (result.stop.status, result.stop.reason) == ("failed", "model")
+    assert "withheld" in result.stop.detail
+    assert not result.tool_calls
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"model": 5},
+        {"options": {}},
+        {"http_timeout": -1},
+        {"http_timeout": True},
+        {"headers": "x"},
+        {"api_key": ""},
+        {"capabilities": 5},
+    ],
+    ids=str,
+)
+def test_a_model_names_its_wrong_setting(wrong: dict[str, Any]) -> None:
+    settings = {"model": "gpt", **wrong}
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        OpenAIChatModel(settings.pop("model"), **settings)

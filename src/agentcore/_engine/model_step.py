@@ -277,6 +277,9 @@ class ModelStep:
         self._forget_stream()
         content, calls = self._with_ids(response.content)
         status, error = status_of(response, bool(calls))
+        if status == "error":
+            # Calls of a reply that does not count were never asked for.
+            content = tuple(p for p in content if type(p) is not ToolCallPart)
         req_id = request.request_id
         outcome = r.ModelOutcome(
             req_id,

@@ -74,6 +74,9 @@ def cleaned(part: AssistantPart) -> AssistantPart:
 def status_of(response: ModelResponse, has_calls: bool) -> tuple[ModelStatus, str]:
     """How the request ended, and why it counts as failed if it does."""
     finish = response.finish
+    if finish == "content_filter":
+        # Whatever came through is not the answer, and its calls are not the plan.
+        return "error", "ContentFiltered: the vendor withheld the reply"
     if has_calls:
         return ("length" if finish == "length" else "ok"), ""
     if finish == "tool_calls":
@@ -83,8 +86,6 @@ def status_of(response: ModelResponse, has_calls: bool) -> tuple[ModelStatus, st
             continue
         if type(part) is not TextPart or not _is_blank(part.text):
             return ("length" if finish == "length" else "ok"), ""
-    if finish == "content_filter":
-        return "error", "ContentFiltered: the vendor withheld the reply"
     return "empty", ""
 
 

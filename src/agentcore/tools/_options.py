@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, TypedDict, cast, get_args
 
+from agentcore._base.surrogates import clean
 from agentcore.errors import ConfigError
 from agentcore.types.json import JsonObject
 from agentcore.types.tools import Effects, Replay, ToolSpec, Use
@@ -46,6 +46,7 @@ class ToolOptions(TypedDict, total=False):
     risk: Literal["low", "medium", "high"]
 
 
+_MAX_SECONDS = 10 * 365 * 86_400
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "effects": get_args(Effects),
     "replay": get_args(Replay),
@@ -99,6 +100,8 @@ def make_spec(
     uses = frozenset(given.pop("uses", ()))
     name = check_name(given.pop("name", name), owner)
     description = given.pop("description", prose).strip()
+    if clean(description) != description:
+        raise ConfigError(f"{owner}: the description holds half a character")
     if not description:
         raise ConfigError(
             f"{owner} has no description: write a docstring that tells the model what "
@@ -129,7 +132,7 @@ def _expectation(option: str, value: Any) -> str:
         fits = isinstance(value, _TYPES[option])
         expected = f"use a {_TYPES[option].__name__}"
     elif option == "timeout":
-        fits = type(value) in (int, float) and 0 < value < math.inf
+        fits = type(value) in (int, float) and 0 < value <= _MAX_SECONDS
         expected = "use a finite number of seconds above 0"
     elif option == "output_cap":
         fits = type(value) is int and value > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     aclosing,
@@ -10,12 +10,13 @@ from contextlib import (
     suppress,
 )
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import anyio
 from pydantic_core import from_json
 from typing_extensions import override
 
+from agentcore._base.describe import type_name
 from agentcore.errors import BadResponse, ConfigError, ProviderError
 from agentcore.providers._faults import error_in_stream, rate_limits, request_id
 from agentcore.providers._http import Answer, HttpPool, HttpTimeout
@@ -43,6 +44,58 @@ _GRACE_SECONDS: Final = 5.0
 """How long a reply that has all it needs waits for its formal end."""
 _DRAIN_SECONDS: Final = 0.5
 _SECRET_LENGTH: Final = 8
+
+
+def _check_settings(given: Mapping[str, Any]) -> None:
+    """Every setting is of a type that can work; the message names the one that is not.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    for name, (fits, wanted) in _SETTINGS.items():
+        value = given[name]
+        if not fits(value):
+            raise ConfigError(
+                f"OpenAIChatModel: {name} must be {wanted}, not {type_name(value)}"
+            )
+
+
+def _is_patience(value: Any) -> bool:
+    if value is None or isinstance(value, HttpTimeout):
+        return True
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0 < value < _MAX_SECONDS
+
+
+def _are_headers(value: Any) -> bool:
+    if value is None or callable(value):
+        return True
+    return isinstance(value, Mapping) and all(
+        isinstance(text, str) for pair in value.items() for text in pair
+    )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+_MAX_SECONDS: Final = 10 * 365 * 86_400
+_SETTINGS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+    "model": (_is_text, "the vendor's name of a model"),
+    "provider": (_is_text, "the name of a vendor"),
+    "options": (lambda v: isinstance(v, Options), "an Options"),
+    "capabilities": (
+        lambda v: v is None or isinstance(v, ModelCapabilities),
+        "a ModelCapabilities",
+    ),
+    "http_timeout": (_is_patience, "seconds above 0, or an HttpTimeout"),
+    "proxy": (lambda v: v is None or _is_text(v), "the URL of a proxy"),
+    "headers": (_are_headers, "a mapping of str to str, or a function giving one"),
+    "api_key": (
+        lambda v: v is None or _is_text(v) or callable(v),
+        "a key that is not empty, or a function giving one",
+    ),
+}
 
 
 class OpenAIChatModel:
@@ -86,8 +139,10 @@ class OpenAIChatModel:
         provider: str = "openai",
         proxy: str | None = None,
     ) -> None:
-        if not model:
-            raise ConfigError("model must be the vendor's name of a model, not empty")
+        given = {"model": model, "provider": provider, "options": options}
+        given |= {"capabilities": capabilities, "proxy": proxy}
+        given |= {"http_timeout": http_timeout, "headers": headers, "api_key": api_key}
+        _check_settings(given)
         profile = _profile(provider, base_url)
         self._id = f"{provider}:{model}"
         self._profile = profile
