@@ -8,21 +8,21 @@ the same handle follows the journal until its input has been served (settled 4).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Generator
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, cast
+from typing import Any, Final, Self, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
-from agentcore._base.frozen import frozen
 from agentcore._engine.deps import RunSetup, Setup
 from agentcore._engine.feed import NOBODY, Feed, Reader
 from agentcore._engine.follow import Follower
 from agentcore._engine.inbox import stage_item
 from agentcore._engine.loop import Loop
 from agentcore._engine.owner import Owner
+from agentcore._engine.place import Place
 from agentcore._engine.results import nothing_begun, result_of
 from agentcore._engine.session import (
     accept_input,
@@ -37,38 +37,9 @@ from agentcore.types import inbox as i
 from agentcore.types import records as r
 from agentcore.types.runs import Receipt, RunResult
 
-MakeInput = Callable[[Any, i.Delivery, str, RunSetup], i.Input]
-"""Makes the inbox item of a message; raises `ConfigError` for a bad one."""
-
 _UNOPENED: Final = cast("RunStore", None)
 _RELEASE_SECONDS: Final = 0.005
 _NOT_ENTERED: Final = "the run has not been started: use `async with agent.start(...)`"
-
-
-class Lifetimes(Protocol):
-    """Keeps the agent's parts open while somebody is inside."""
-
-    async def enter(self) -> None:
-        """Open them, or count one more user."""
-        ...
-
-    async def leave(self) -> None:
-        """Close them after the last user."""
-        ...
-
-
-@frozen
-class Place:
-    """Where runs of an agent take place; made once per agent."""
-
-    store: Callable[[bool], RunStore]
-    """Gives the store; told whether anybody could read the journal again."""
-    lifetimes: Lifetimes
-    make_input: MakeInput
-    watch: bool = True
-    """The store can be watched."""
-    private: bool = False
-    """The store lives only as long as the handle."""
 
 
 class RunHandle:

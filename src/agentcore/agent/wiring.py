@@ -9,7 +9,7 @@ from agentcore._base.describe import type_name
 from agentcore._base.ids import RandomIds
 from agentcore._base.surrogates import clean
 from agentcore._engine.deps import Setup
-from agentcore._engine.handle import Place
+from agentcore._engine.place import Place
 from agentcore.agent.lifetimes import Lifetimes
 from agentcore.agent.options import input_item
 from agentcore.agent.output import TypedOutput
