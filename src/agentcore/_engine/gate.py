@@ -57,7 +57,7 @@ def judge(
         if type(verdict) is Forbid:
             return denied(call.id, verdict.reason)
         if type(verdict) is Ask:
-            return NeedsApproval(clean(verdict.question))
+            return NeedsApproval(clean(str(verdict.question)))
         if type(verdict) is not Allow:
             return denied(call.id, _no_verdict(verdict))
     if spec.approval == "ask":
@@ -90,7 +90,7 @@ def charge(owner: Owner, call: ToolCall) -> ToolOutcome | None:
 def denied(call_id: str, reason: str, *, limit: str = "") -> ToolOutcome:
     """The outcome of a call that was refused: it never ran."""
     meta = {"category": "policy_denied"} | ({"limit": limit} if limit else {})
-    content = (TextPart(f"denied: {clean(reason)}"),)
+    content = (TextPart(f"denied: {clean(str(reason))}"),)
     return ToolOutcome(call_id, "denied", "none", content, "denied", meta=meta)
 
 
@@ -132,7 +132,7 @@ async def _put(owner: Owner, handler: AskHandler, request: ApprovalRequest) -> D
             problem = f"the approval handler failed: {error_text(error)}"
     owner.in_effect = False
     if isinstance(decision, Deny):
-        return Deny(clean(decision.reason))
+        return Deny(clean(str(decision.reason)))
     if isinstance(decision, Approve):
         return decision
     if decision is not None:

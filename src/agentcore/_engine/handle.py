@@ -23,7 +23,7 @@ from agentcore._engine.inbox import stage_item
 from agentcore._engine.loop import Loop
 from agentcore._engine.owner import Owner
 from agentcore._engine.place import Place
-from agentcore._engine.results import nothing_begun, result_of
+from agentcore._engine.results import PARKED, WAITING, result_of, unserved
 from agentcore._engine.session import (
     accept_input,
     cancel_open_run,
@@ -309,7 +309,7 @@ class RunHandle:
         if run is not None:
             if run.paused is not None:
                 writer.stage(r.RunUnpaused(run.run_id, (), self._yours.actor))
-            await self._loop.reopen()
+            await self._loop.prepare()
 
     def _work(self) -> Awaitable[None]:
         """Bring the session to where this caller's input has been served."""
@@ -350,9 +350,21 @@ class RunHandle:
             if await earlier.was_served():  # by the owner before this one
                 self._keep(earlier.result())
                 return
-        run = loop.owner.state.run
+        state = loop.owner.state
+        run = state.run
+        if self._input is not None and self._input.id in state.parked:
+            self._keep(unserved(self.session_id, PARKED))
+            return
+        if self._input is not None and self._input.id in state.pending:
+            self._keep(unserved(self.session_id, WAITING))
+            return
         if run is None:
-            self._keep(nothing_begun(self.session_id))
+            if self._input is None:
+                raise ConfigError(
+                    f"session {self.session_id!r} has nothing to resume: no run was "
+                    "started in it, and nothing waits"
+                )
+            self._keep(unserved(self.session_id, WAITING))
             return
         # Whatever stopped the session kept it from coming to this caller's input.
         stopped = run.ended is None or run.ended.stop.status == "cancelled"

@@ -13,12 +13,14 @@ import logging
 import math
 import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import anyio
 
 from agentcore._base.describe import error_text
 from agentcore._engine import decide as d
+from agentcore._engine.endure import endure
 from agentcore._engine.inbox import fold_cancel, fold_inbox, place_steers
 from agentcore._engine.limits import lower
 from agentcore._engine.model_step import ModelStep
@@ -45,6 +47,7 @@ class Loop:
     __slots__ = (
         "_model",
         "_on_stop",
+        "_released",
         "_starts",
         "_tools",
         "finished",
@@ -57,6 +60,7 @@ class Loop:
         self._tools = ToolStep(owner)
         self._model = ModelStep(owner, self._tools)
         self._starts = 0
+        self._released = False
         self._on_stop = on_stop
 
     # --- driving ------------------------------------------------------------------
@@ -101,11 +105,21 @@ class Loop:
             await self._release()
 
     async def _release(self) -> None:
+        """Give the lease back, once, even if the caller is cancelled meanwhile."""
+        if self._released:
+            return
+        self._released = True
         writer = self.owner.writer
         try:
-            await writer.store.release(writer.lease)
+            if writer.inline:
+                await writer.store.release(writer.lease)
+                return
+            done = await endure(partial(writer.store.release, writer.lease))
         except Exception as error:  # noqa: BLE001 - what is done is on record already
             logger.warning("a lease was not released: %s", error_text(error))
+            return
+        if done.cancelled is not None:
+            raise done.cancelled
 
     async def _advance(self) -> None:
         """Take steps until done, or until an effect was interrupted."""
@@ -144,8 +158,9 @@ class Loop:
         self.finished = True
         writer = self.owner.writer
         await writer.turn()  # a cancel being folded in still belongs to this owner
-        writer.closed = True
-        writer.stage(r.OwnerReleased())
+        if not writer.closed:
+            writer.closed = True
+            writer.stage(r.OwnerReleased())
         await writer.commit()
         await self._release()
 
@@ -215,6 +230,14 @@ class Loop:
         toolbox = owner.toolbox
         if toolbox.digest != owner.state.advertised:
             owner.writer.stage(r.ToolsAdvertised(toolbox.digest, toolbox.specs))
+
+    async def prepare(self) -> None:
+        """`reopen`, and if that fails nobody keeps the session."""
+        try:
+            await self.reopen()
+        except BaseException:
+            await self._release()
+            raise
 
     async def reopen(self) -> None:
         """An open run was found: settle what a dead owner left, then go on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import Any, Final, overload
 
 from pydantic_core import from_json
 from typing_extensions import override
@@ -90,9 +90,16 @@ def result_of(
     )
 
 
-def nothing_begun(session_id: str) -> RunResult[Any]:
-    """The result of a caller who left before a run had begun."""
-    stop = Stop("paused", "host", "left before the run had begun")
+PARKED: Final = Stop(
+    "cancelled", "user", "a cancel set this input aside; release it to have it served"
+)
+WAITING: Final = Stop(
+    "paused", "host", "no run has begun for this input; resume the session"
+)
+
+
+def unserved(session_id: str, stop: Stop) -> RunResult[Any]:
+    """The result of a caller whose input no run has served."""
     return RunResult(None, stop, RunUsage(), (), (), session_id, "")
 
 

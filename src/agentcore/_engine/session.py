@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 from agentcore._engine.deps import Setup
+from agentcore._engine.endure import endure
 from agentcore._engine.feed import Feed
 from agentcore._engine.writer import Writer
 from agentcore.errors import InputConflict, SessionExists, SessionNotFound
@@ -13,7 +15,7 @@ from agentcore.journal.state import SessionState
 from agentcore.protocols.store import RunStore
 from agentcore.types import inbox as i
 from agentcore.types import records as r
-from agentcore.types.runs import Receipt, SessionHeader
+from agentcore.types.runs import Lease, Receipt, SessionHeader
 
 
 async def accept_input(
@@ -42,7 +44,7 @@ async def cancel_open_run(store: RunStore, session_id: str, item: i.Cancel) -> R
     earlier = run.cancel if run is not None else None
     if earlier is not None:
         return Receipt(earlier.cancel_id, earlier.position, duplicate=True)
-    if run is None and not state.pending and not mail:
+    if run is None and not (state.owned and (state.pending or mail)):
         return Receipt(item.id, 0, note="already_ended")
     return await store.accept(session_id, item)
 
@@ -85,7 +87,7 @@ async def open_session(
         SessionBusy: another owner holds the session.
         CorruptRecord: the journal is damaged; nothing was written.
     """
-    lease = await store.acquire(session_id, setup.owner)
+    lease = await _acquire(store, session_id, setup.owner)
     try:
         state = SessionState(session_id)
         projector = setup.projector()
@@ -96,10 +98,22 @@ async def open_session(
                 apply(state, stored.record)
                 projector.add(stored.record)
     except BaseException:
-        await store.release(lease)
+        await endure(partial(store.release, lease))
         raise
     state.epoch = lease.epoch
     writer = Writer(store, lease, state, projector, feed)
     taken_over = state.owned or lease.took_over
     writer.stage(r.OwnerAcquired(setup.owner, "takeover" if taken_over else "fresh"))
     return writer
+
+
+async def _acquire(store: RunStore, session_id: str, owner: str) -> Lease:
+    """Take the lease; a caller who is cancelled meanwhile gives it back."""
+    if getattr(store, "commits_inline", False):
+        return await store.acquire(session_id, owner)
+    done = await endure(partial(store.acquire, session_id, owner))
+    lease: Lease = done.value
+    if done.cancelled is not None:
+        await endure(partial(store.release, lease))
+        raise done.cancelled
+    return lease

@@ -8,11 +8,13 @@ anyone. Effects start after `commit`, never after `stage` (write order W1 to W9)
 from __future__ import annotations
 
 from collections.abc import Awaitable, Generator
+from functools import partial
 from typing import Final
 
 import anyio
 
 from agentcore._base.describe import error_text
+from agentcore._engine.endure import endure
 from agentcore._engine.feed import Feed
 from agentcore.errors import InboxChanged, StoreError, StoreFailed
 from agentcore.journal.apply import CHANGES
@@ -41,13 +43,13 @@ class Writer:
 
     __slots__ = (
         "_busy",
-        "_inline",
         "_takes",
         "closed",
         "committed",
         "feed",
         "inbox_seen",
         "inbox_version",
+        "inline",
         "kept",
         "lease",
         "poisoned",
@@ -81,7 +83,7 @@ class Writer:
         """Position up to which it is known to reach."""
         self.poisoned: BaseException | None = None
         # A store that never suspends needs neither a shield nor a lock.
-        self._inline = bool(getattr(store, "commits_inline", False))
+        self.inline: bool = bool(getattr(store, "commits_inline", False))
         self.kept: bool = not getattr(store, "keeps_nothing", False)
         """Somebody can read the journal again."""
         self._busy: anyio.Event | None = None
@@ -109,7 +111,7 @@ class Writer:
         """
         if not self.staged and self._busy is None:
             return _NOTHING
-        if self._inline:
+        if self.inline:
             return self._append_now((), None)
         return self._append((), None)
 
@@ -129,24 +131,25 @@ class Writer:
         `records` are folded in only if they were written, which is what the return
         value tells (the conditional finish of the run semantics).
         """
-        if self._inline:
+        if self.inline:
             return await self._append_now(records, self.inbox_seen)
         return await self._append(records, self.inbox_seen)
 
     async def _append(
         self, tail: tuple[Record, ...], expected_inbox: int | None
     ) -> bool:
-        written = True
-        with anyio.CancelScope(shield=True):
-            await self.turn()
-            if self.staged or tail:
-                self._busy = anyio.Event()
-                try:
-                    written = await self._append_now(tail, expected_inbox)
-                finally:
-                    self._busy.set()
-                    self._busy = None
-        return written
+        await self.turn()
+        if not self.staged and not tail:
+            return True
+        self._busy = anyio.Event()
+        try:
+            done = await endure(partial(self._append_now, tail, expected_inbox))
+        finally:
+            self._busy.set()
+            self._busy = None
+        if done.cancelled is not None:
+            raise done.cancelled
+        return bool(done.value)
 
     async def _append_now(
         self, tail: tuple[Record, ...], expected_inbox: int | None

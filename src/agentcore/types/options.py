@@ -1,8 +1,9 @@
 """Generation options, and the merge that layers them.
 
 Three layers: provider defaults, then what the model id implies, then what the host
-asked for (requirements V3). `UNSET` erases a key of a lower layer, `None` stays as an
-explicit null, mappings merge recursively, lists are replaced.
+asked for (requirements V3). Inside the blocks for a provider, `UNSET` erases a key of a
+lower layer, `None` stays as an explicit null, mappings merge recursively, lists are
+replaced. A field of `Options` that is left `UNSET` has no opinion.
 """
 
 from __future__ import annotations
