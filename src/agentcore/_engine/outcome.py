@@ -38,6 +38,8 @@ from agentcore.types.tools import ToolFailure, ToolResult, ToolSpec
 _HEAD_SHARE: Final = 0.75
 """Share of a shortened result that shows its beginning."""
 _EFFECTS: Final = ("none", "done", "unknown")
+_PLAIN: Final = frozenset({type(None), str, int, bool})
+"""Values that are JSON without a look inside."""
 _STATUSES: Final = frozenset(get_args(CallStatus))
 _PARTS: Final = frozenset({TextPart, ImagePart, AudioPart, FilePart, Unknown})
 _NO_EFFECT_STATUSES: Final = frozenset(
@@ -140,7 +142,8 @@ def _outcome(
     full: BlobRef | None,
 ) -> ToolOutcome:
     error = result.error
-    content = tuple(map(_clean, content))
+    if not all(type(p) is TextPart and p.text.isascii() for p in content):
+        content = tuple(map(_clean, content))
     return ToolOutcome(
         call.planned.call_id,
         result.status,
@@ -186,7 +189,7 @@ def _defect_of_facts(result: ToolResult) -> str:
     cost = result.cost_usd
     if cost is not None and (not isinstance(cost, (int, float)) or cost < 0):
         return f"a ToolResult whose cost_usd is {cost!r}"
-    if result.structured is None and not result.meta:
+    if type(result.structured) in _PLAIN and not result.meta:
         return ""
     try:
         canonical_json([result.structured, dict(result.meta)])
