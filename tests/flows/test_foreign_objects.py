@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from pydantic import BaseModel, field_validator
 from tests.flows.kit import Kit
 from typing_extensions import override
 
@@ -339,3 +340,20 @@ def test_a_model_names_its_wrong_setting(wrong: dict[str, Any]) -> None:
     settings = {"model": "gpt", **wrong}
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         OpenAIChatModel(settings.pop("model"), **settings)
+
+
+class Picky(BaseModel):
+    number: int
+
+    @field_validator("number")
+    @classmethod
+    def refuse(cls, value: int) -> int:
+        raise KeyError(value)
+
+
+async def test_a_validator_that_breaks_refuses_the_answer_and_not_the_run(
+    kit: Kit,
+) -> None:
+    answers = [call("final_result", number=n) for n in range(4)]
+    result = await kit.agent(answers, output_type=Picky).run("hi", session="s")
+    assert (result.stop.status, result.stop.reason) == ("stuck", "invalid_output")

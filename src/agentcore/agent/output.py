@@ -60,6 +60,8 @@ class TypedOutput:
             self.value(text)
         except ValidationError as error:
             return _readable(error)
+        except Exception as error:  # noqa: BLE001 - a validator of the host's type
+            return f"the answer was refused: {error_text(error)}"
         return ""
 
     def value(self, text: str) -> Any:
