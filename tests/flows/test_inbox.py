@@ -28,14 +28,6 @@ async def test_a_state_change_is_folded_in_by_one_owner_only() -> None:
     assert [(c.key, c.value, c.position) for c in changes] == [("key", 1, 2)]
 
 
-async def test_a_cancel_with_nothing_running_says_so_and_stops_nothing_later() -> None:
-    agent = ToolLoopAgent(ScriptedModel(["served"]), store=MemoryRunStore())
-    await agent.submit("hello", session="s")
-    receipt = await agent.cancel(session="s")
-    assert receipt.note == "already_ended"
-    assert (await agent.resume("s")).output == "served"
-
-
 async def test_a_caller_whose_input_a_cancel_set_aside_is_told(kit: Kit) -> None:
     gate = kit.gate("hang")
     agent = kit.agent([call("ro", text="hang"), "never", "new intent served"])
@@ -62,3 +54,14 @@ async def test_resuming_a_session_in_which_nothing_waits_says_so() -> None:
     await agent.withdraw("s", "i")
     with pytest.raises(ConfigError, match="nothing to resume"):
         await agent.resume("s")
+
+
+async def test_a_cancel_of_what_waits_holds_when_somebody_comes_to_serve_it(
+    kit: Kit,
+) -> None:
+    agent = kit.agent(["never"])
+    await agent.submit("hello", session="s")
+    await agent.cancel(session="s")
+    result = await agent.resume("s")
+    assert (result.stop.status, result.stop.reason) == ("cancelled", "user")
+    assert not kit.requests()

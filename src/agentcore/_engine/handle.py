@@ -23,7 +23,7 @@ from agentcore._engine.inbox import stage_item
 from agentcore._engine.loop import Loop
 from agentcore._engine.owner import Owner
 from agentcore._engine.place import Place
-from agentcore._engine.results import PARKED, WAITING, result_of, unserved
+from agentcore._engine.results import PARKED, WAITING, WITHDRAWN, result_of, unserved
 from agentcore._engine.session import (
     accept_input,
     cancel_open_run,
@@ -296,10 +296,9 @@ class RunHandle:
         if item is not None and self._position == writer.state.inbox_seen + 1:
             stage_item(writer, self._position, item)
             writer.inbox_seen = self._position
-        # Whatever else waits in the inbox is read before the first decision.
-        writer.inbox_version = max(self._position, writer.state.inbox_seen)
-        if item is None:
-            writer.inbox_version += 1
+        # Whatever else waits in the inbox is read before the first decision: a message
+        # may have been withdrawn since it was accepted.
+        writer.inbox_version = writer.inbox_seen + (not self._place.private)
         wanted = item.id if item is not None else ""
         self._loop = Loop(
             Owner(self._setup, self._yours, writer, wanted), self._on_stop
@@ -370,6 +369,8 @@ class RunHandle:
         stopped = run.ended is None or run.ended.stop.status == "cancelled"
         count = loop.owner.writer.projector.count
         self._on_stop(run, count, whosever=stopped)
+        if self._result is None:
+            self._keep(unserved(self.session_id, WITHDRAWN))
 
     def _on_stop(self, run: RunState, count: int, *, whosever: bool = False) -> None:
         """A run ended or paused; keep the result if it served this caller."""

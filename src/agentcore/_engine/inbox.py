@@ -50,10 +50,15 @@ def place_steers(writer: Writer) -> None:
 
 
 def _fold_page(writer: Writer, page: InboxPage) -> None:
+    state = writer.state
     for position, item in page.items:
-        if position > writer.inbox_seen:
-            stage_item(writer, position, item)
-            writer.inbox_seen = position
+        if position <= writer.inbox_seen:
+            continue
+        if type(item) is i.Cancel and state.open_run is None and state.pending:
+            # It is meant for what was said before it: it waits for that run to open.
+            return
+        stage_item(writer, position, item)
+        writer.inbox_seen = position
 
 
 def stage_item(writer: Writer, position: int, item: i.InboxItem) -> None:

@@ -93,6 +93,7 @@ def result_of(
 PARKED: Final = Stop(
     "cancelled", "user", "a cancel set this input aside; release it to have it served"
 )
+WITHDRAWN: Final = Stop("cancelled", "user", "this input was withdrawn")
 WAITING: Final = Stop(
     "paused", "host", "no run has begun for this input; resume the session"
 )

@@ -44,7 +44,7 @@ async def cancel_open_run(store: RunStore, session_id: str, item: i.Cancel) -> R
     earlier = run.cancel if run is not None else None
     if earlier is not None:
         return Receipt(earlier.cancel_id, earlier.position, duplicate=True)
-    if run is None and not (state.owned and (state.pending or mail)):
+    if run is None and not state.pending and not mail:
         return Receipt(item.id, 0, note="already_ended")
     return await store.accept(session_id, item)
 
