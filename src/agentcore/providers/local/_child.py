@@ -49,7 +49,7 @@ def site_of_xllamacpp() -> str:
     if spec is None or spec.origin is None:
         raise LocalModelError(
             "The local model needs the package xllamacpp, which is not installed. "
-            "Install the extra: pip install 'agentcore[local]'."
+            "Install the extra: pip install -e '.[local]' in the checkout."
         )
     return str(Path(spec.origin).parent.parent)
 
