@@ -86,6 +86,22 @@ async def test_a_short_deadline_set_after_a_long_one_comes_first(kit: Kit) -> No
     assert outputs == ["short", "long"]
 
 
+async def test_words_about_a_call_out_of_time_are_capped_as_its_result_is(
+    kit: Kit,
+) -> None:
+    @tool(effects="none", timeout=0.02, output_cap=10)
+    async def hang() -> str:
+        """Hang."""
+        await anyio.sleep_forever()
+        return ""
+
+    agent = kit.agent([call("hang"), "ok"], tools=[hang])
+    result = await agent.run("hi", session="s")
+    assert result.output == "ok"
+    assert await kit.outcomes() == ["call_1 error/none"]
+    assert "characters left out" in result.tool_calls[0].text
+
+
 async def test_a_cancel_in_the_wait_for_a_retry_makes_no_other_attempt(
     kit: Kit,
 ) -> None:
