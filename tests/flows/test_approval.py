@@ -375,6 +375,24 @@ async def test_a_question_without_an_answer_fails_the_tool_only(
     assert (answered.answer, words in answered.error) == (None, True)
 
 
+async def test_a_broken_question_handler_is_on_record_as_no_answer(kit: Kit) -> None:
+    async def handler(question: Any) -> Any:
+        raise LookupError("no such window")
+
+    agent = kit.agent([call("ask_user"), "ok"], tools=[asking()], asks=handler)
+    result = await agent.run("hi", session="s")
+
+    words = "the question handler failed: LookupError: no such window"
+    assert words in result.tool_calls[0].text
+    assert result.output == "ok"
+    [answered] = [
+        stored.record
+        for stored in await kit.records()
+        if isinstance(stored.record, r.QuestionAnswered)
+    ]
+    assert (answered.answer, answered.error) == (None, words)
+
+
 async def test_a_question_nobody_can_hear_fails_at_once(kit: Kit) -> None:
     agent = kit.agent([call("ask_user"), "ok"], tools=[asking()])
     result = await agent.run("hi", session="s")

@@ -144,14 +144,18 @@ async def ask_question(owner: Owner, question: Question) -> Answer:
     """Put a tool's question to the user.
 
     Raises:
-        ToolError: nobody is there, or no answer came in time.
+        ToolError: nobody is there, no answer came in time, or the handler failed.
     """
     asks = owner.yours.asks or owner.setup.asks
     if isinstance(asks, str):
         raise ToolError("user_not_reachable: nobody is there to answer")
     answer: Decision | None = None
     with anyio.move_on_after(owner.setup.ask_timeout) as limit:
-        answer = await asks(question)
+        try:
+            answer = await asks(question)
+        except Exception as error:
+            message = f"the question handler failed: {error_text(error)}"
+            raise ToolError(message) from error
     if limit.cancelled_caught:
         raise ToolError("user_timeout: no answer in time", category="retryable")
     if isinstance(answer, Answer):
