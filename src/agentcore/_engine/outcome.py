@@ -125,8 +125,16 @@ async def outcome_of(
     """The record of a call that came back; a long text is stored and shortened."""
     if fits(result, spec):
         return outcome_now(call, spec, result)
+    record, _ = await outcome_with_blob(call, spec, result, store)
+    return record
+
+
+async def outcome_with_blob(
+    call: CallState, spec: ToolSpec, result: ToolResult, store: RunStore
+) -> tuple[ToolOutcome, BlobRef]:
+    """The record of a call whose text is too long, and where the whole of it is."""
     content, full = await _shorten(result.content, spec.output_cap, store)
-    return _outcome(call, spec, result, content, full)
+    return _outcome(call, spec, result, content, full), full
 
 
 def outcome_now(call: CallState, spec: ToolSpec, result: ToolResult) -> ToolOutcome:

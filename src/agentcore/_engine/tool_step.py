@@ -30,7 +30,7 @@ from agentcore._engine.outcome import (
     not_a_result,
     not_started,
     outcome_now,
-    outcome_of,
+    outcome_with_blob,
     own_cancellation,
     result_of_error,
     timed_out,
@@ -47,6 +47,7 @@ from agentcore.types.tools import ToolResult
 
 # Shared while there is nothing in it: a thousand runs in flight would hold thousands.
 _NONE: list[Ready] = []
+_NOTHING_BACK: list[tuple[Ready, ToolResult]] = []
 
 
 class ToolStep:
@@ -60,9 +61,10 @@ class ToolStep:
         """Usable calls that have no intent, in source order."""
         self._segment = _NONE
         """Calls whose intent is staged and whose outcome is not."""
-        self._finished: list[tuple[Ready, ToolResult]] | None = None
+        self._finished = _NOTHING_BACK
         """Came back and not yet staged."""
-        self._wake: anyio.Event | None = None
+        self._wake: anyio.Event
+        """One of several calls came back; made anew for each time."""
 
     # --- planning -----------------------------------------------------------------
 
@@ -190,14 +192,14 @@ class ToolStep:
         owner.deadlines.set(scope, owner.now() + longest)
         remaining = len(segment)
         self._finished = []
+        self._wake = anyio.Event()
         try:
             async with anyio.create_task_group() as group:
                 for ready in segment:
                     group.start_soon(self._run_one, ready, longest)
                 while remaining:
-                    if not self._finished:
-                        self._wake = anyio.Event()
-                        await self._wake.wait()
+                    await self._wake.wait()
+                    self._wake = anyio.Event()
                     with anyio.CancelScope(shield=True):
                         remaining -= await self.drain()
                         await owner.writer.commit()
@@ -216,10 +218,8 @@ class ToolStep:
                 result = await self._execute(ready, in_cancelled_scope)
         else:
             result = await self._execute(ready, in_cancelled_scope)
-        if self._finished is not None:
-            self._finished.append((ready, result))
-        if self._wake is not None:
-            self._wake.set()
+        self._finished.append((ready, result))
+        self._wake.set()
 
     async def _execute(
         self, ready: Ready, asked_for: Callable[[], bool] = was_cancelled
@@ -247,7 +247,7 @@ class ToolStep:
 
     async def drain(self) -> int:
         """Stage the outcomes of everything that came back; returns how many."""
-        finished, writer = self._finished or [], self._owner.writer
+        finished, writer = self._finished, self._owner.writer
         count = 0
         try:
             while count < len(finished):
@@ -265,11 +265,10 @@ class ToolStep:
     async def _stage_long(self, ready: Ready, result: ToolResult) -> None:
         """A result the model is not shown whole; the host is told where it is."""
         writer = self._owner.writer
-        record = await outcome_of(ready.state, ready.spec, result, writer.store)
+        record, full = await outcome_with_blob(
+            ready.state, ready.spec, result, writer.store
+        )
         writer.stage(record)
-        full = record.full
-        if full is None:
-            return
         message = (
             f"the result of {ready.spec.name} has {full.size} bytes; the model is "
             f"shown {ready.spec.output_cap} characters, the whole is blob {full.hash}"
