@@ -59,13 +59,13 @@ class _Fields:
         self._annotations = annotations
         self._defaults = defaults
 
-    def __get__(self, instance: object, owner: type) -> dict[str, Any]:
+    def __get__(self, instance: object, owner: Any) -> dict[str, Any]:
         namespace = {"__annotations__": self._annotations, "__doc__": ""}
         namespace |= self._defaults
         bare = dataclasses.dataclass(init=False, repr=False, eq=False)
         plain: Any = bare(type(self._name, (), namespace))
         fields: dict[str, Any] = plain.__dataclass_fields__
-        owner.__dataclass_fields__ = fields  # type: ignore[attr-defined]  # a dataclass
+        owner.__dataclass_fields__ = fields
         return fields
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import anyio
 
@@ -23,6 +23,7 @@ _DELTA_LIMIT: Final = 1 << 20
 """Characters of deltas kept apart for a reader."""
 
 Reread = Callable[[int], AsyncIterator[StoredRecord]]
+_Text: TypeAlias = TextDelta | ThinkingDelta
 
 
 class _Range:
@@ -40,7 +41,7 @@ class _Joined:
 
     __slots__ = ("made_of", "pieces")
 
-    def __init__(self, made_of: type[Any], pieces: list[str]) -> None:
+    def __init__(self, made_of: type[_Text], pieces: list[str]) -> None:
         self.made_of = made_of
         self.pieces = pieces
 
@@ -59,7 +60,7 @@ class Reader:
     )
 
     def __init__(self, reread: Reread) -> None:
-        self._buffer: deque[Any] = deque()
+        self._buffer: deque[RunEvent | _Range | _Joined] = deque()
         self._reread = reread
         self._wake: anyio.Event | None = None
         self._closed = False
@@ -82,21 +83,18 @@ class Reader:
                 self._wake = anyio.Event()
             await self._wake.wait()
         item = buffer.popleft()
-        kind = type(item)
-        if kind is TextDelta:
+        if isinstance(item, (TextDelta, ThinkingDelta)):  # the commonest first
             self._chars -= len(item.text)
-            return item  # type: ignore[no-any-return]  # the commonest event
-        if kind is Committed:
-            self._committed -= 1
-        elif kind is _Range:
+            return item
+        if isinstance(item, _Range):
             return await self._fetch(item)
-        elif kind is _Joined:
+        if isinstance(item, _Joined):
             text = "".join(item.pieces)
             self._chars -= len(text)
-            return item.made_of(text)  # type: ignore[no-any-return]
-        elif kind is ThinkingDelta:
-            self._chars -= len(item.text)
-        return item  # type: ignore[no-any-return]
+            return item.made_of(text)
+        if isinstance(item, Committed):
+            self._committed -= 1
+        return item
 
     async def _fetch(self, missing: _Range) -> RunEvent:
         found: list[Committed] = []
@@ -132,18 +130,16 @@ class Reader:
 
     def delta(self, delta: Delta) -> None:
         """Take a live delta."""
-        kind = type(delta)
-        if kind is TextDelta or kind is ThinkingDelta:
-            text: str = delta.text  # type: ignore[union-attr]  # both have a text
-            self._chars += len(text)
+        if isinstance(delta, (TextDelta, ThinkingDelta)):
+            self._chars += len(delta.text)
             if self._chars > _DELTA_LIMIT:
-                self._join(kind, text)
+                self._join(type(delta), delta.text)
                 return
         self._buffer.append(delta)
         if self._wake is not None:
             self.wake()
 
-    def _join(self, kind: type[Any], text: str) -> None:
+    def _join(self, kind: type[_Text], text: str) -> None:
         last = self._buffer[-1] if self._buffer else None
         if type(last) is _Joined and last.made_of is kind:
             last.pieces.append(text)

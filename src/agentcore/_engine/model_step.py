@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import anyio.lowlevel
 
@@ -226,16 +226,15 @@ class ModelStep:
         owner.in_effect = True
         async with owner.setup.model.stream(request) as deltas:
             async for delta in deltas:
-                kind = type(delta)
-                if kind is TextDelta:
-                    text.append(delta.text)  # type: ignore[union-attr]  # by kind
-                elif kind is ResponseDone:
-                    response = delta.response  # type: ignore[union-attr]  # by kind
+                if isinstance(delta, TextDelta):
+                    text.append(delta.text)
+                elif isinstance(delta, ResponseDone):
+                    response = delta.response
                     continue
-                elif kind is ThinkingDelta or kind is ToolInputReady:
+                elif isinstance(delta, (ThinkingDelta, ToolInputReady)):
                     self._note(delta)
                 for reader in feed.readers:
-                    reader.delta(delta)  # type: ignore[arg-type]  # not ResponseDone
+                    reader.delta(delta)
                 seen += 1
                 if not seen % _DELTAS_PER_YIELD:
                     await anyio.lowlevel.checkpoint()
@@ -246,7 +245,7 @@ class ModelStep:
             )
         return checked(response, owner.setup.model.id)
 
-    def _note(self, delta: Any) -> None:
+    def _note(self, delta: ThinkingDelta | ToolInputReady) -> None:
         if self._seen is None:
             self._seen = []
         self._seen.append(delta)

@@ -294,8 +294,8 @@ def _pieces(message: Message) -> list[str] | None:
             if not _add_texts(pieces, result.content):
                 return None
         return pieces
-    if type(message) in (UserMessage, AssistantMessage):
-        return pieces if _add_texts(pieces, message.content) else None  # type: ignore[union-attr]
+    if isinstance(message, (UserMessage, AssistantMessage)):
+        return pieces if _add_texts(pieces, message.content) else None
     return None
 
 

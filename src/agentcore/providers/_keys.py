@@ -43,9 +43,9 @@ class EnvironmentKey:
         Raises:
             MissingKey: it is not set, or empty.
         """
-        # The one place that looks: only for a host that named the variable, or gave
-        # no more than a model string such as "openai:gpt-5-mini".
-        value = os.environ.get(self._name, "")  # noqa: TID251
+        # Only for a host that named the variable, or gave no more than a model string
+        # such as "openai:gpt-5-mini".
+        value = os.environ.get(self._name, "")  # noqa: TID251 - the one place that looks
         if not value.strip():
             raise MissingKey(
                 f"no API key: set the environment variable {self._name}, or pass "

@@ -242,7 +242,8 @@ class MemoryRunStore:
             if records:
                 at = session.at = self._now()
                 batch = (seq + 1, lease.epoch, at, tuple(records))
-                session.batches.append(batch)  # type: ignore[union-attr]
+                # An owned session is unpacked.
+                session.batches.append(batch)  # type: ignore[union-attr]  # see above
                 seq = session.seq = seq + len(records)
                 if session.queued or session.parked:
                     session.settle(records)

@@ -18,7 +18,8 @@ pytest.register_assert_rewrite(
     "agentcore.testing.contracts.executor", "agentcore.testing.contracts.store"
 )
 
-from agentcore.testing.contracts.executor import ToolExecutorContract  # noqa: E402
-from agentcore.testing.contracts.store import RunStoreContract  # noqa: E402
+# ruff: noqa: E402 - see above
+from agentcore.testing.contracts.executor import ToolExecutorContract
+from agentcore.testing.contracts.store import RunStoreContract
 
 __all__ = ["RunStoreContract", "ToolExecutorContract"]
