@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -160,8 +160,16 @@ def test_the_main_job_answers_from_the_file_with_the_embedded_model() -> None:
     assert "stop      completed (final)" in done.stdout
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A background job of a shell ignores SIGINT, and its children would with it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.live
-@pytest.mark.usefixtures("weights")
+@pytest.mark.usefixtures("weights", "interruptible")
 def test_ctrl_c_ends_the_main_job_and_its_server() -> None:
     process = subprocess.Popen(
         [sys.executable, str(EXAMPLES / "quickstart.py")],

@@ -70,13 +70,20 @@ async def test_an_ephemeral_run_leaves_nothing_in_the_store(kit: Kit) -> None:
     assert await kit.store.sessions(SessionQuery()) == []
 
 
-async def test_without_a_store_a_session_lives_as_long_as_its_run(kit: Kit) -> None:
+async def test_without_a_store_every_run_is_a_conversation_of_its_own(kit: Kit) -> None:
     agent = kit.agent([call("ro"), "one", "two"], store=None)
-    first = await agent.run("a", session="s")
-    second = await agent.run("b", session="s")
+    first = await agent.run("a")
+    second = await agent.run("b")
 
     assert first.output == "one"
     assert shown(second.messages) == ["user b", "assistant two"]
+
+
+async def test_naming_a_session_without_a_store_is_refused(kit: Kit) -> None:
+    agent = kit.agent(["never"], store=None)
+    with pytest.raises(ConfigError, match=r"session='s' needs an agent with a store"):
+        await agent.run("a", session="s")
+    assert kit.requests() == []
 
 
 async def test_options_of_a_run_lie_over_the_agents(kit: Kit) -> None:

@@ -152,6 +152,6 @@ async def test_without_the_extra_nothing_is_downloaded(
 ) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     cache = tmp_path / "cache"
-    with pytest.raises(LocalModelError, match=r"pip install 'agentcore\[local\]'"):
+    with pytest.raises(LocalModelError, match=r"pip install -e '.\[local\]'"):
         await EmbeddedModel(cache=cache).__aenter__()
     assert not cache.exists()

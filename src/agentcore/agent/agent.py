@@ -161,8 +161,8 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
 
         Args:
             prompt: What the user says: a str, parts, or a `UserMessage`.
-            session: The conversation; without one it is a new one. Needs a `store` to
-                be found again.
+            session: The conversation, which the agent's `store` keeps; without one it
+                is a new one.
             input_id: The client's idempotency key: the same id again is the same input.
             options: Per-run options, see `RunOptions`.
 
@@ -205,9 +205,15 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
         else:
             check_id("input_id", input_id)
         item = input_item(prompt, "follow_up", input_id, yours)
+        store = None if yours.ephemeral else self.store
         fresh = session is None
         session = self.ids.new("session") if fresh else check_id("session", session)
-        store = None if yours.ephemeral else self.store
+        if not fresh and self.store is None:
+            raise ConfigError(
+                f"session={session!r} needs an agent with a store: without one, "
+                "nothing is kept that a later run could find. Pass "
+                "store=MemoryRunStore(), or leave session= out"
+            )
         return self._make_handle(store, session, item, yours, fresh=fresh)
 
     def _make_handle(

@@ -174,7 +174,7 @@ def test_without_the_package_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     with (
-        pytest.raises(LocalModelError, match=r"pip install 'agentcore\[local\]'"),
+        pytest.raises(LocalModelError, match=r"pip install -e '.\[local\]'"),
         LocalServer(tmp_path / "model.gguf"),
     ):
         pass
