@@ -9,7 +9,7 @@ import pytest
 from typing_extensions import override
 
 from agentcore.errors import ConfigError, InboxFull, SessionNotFound
-from agentcore.stores._memory_session import MAX_WAITING, MAX_WAITING_BYTES
+from agentcore.stores._common import MAX_WAITING, MAX_WAITING_BYTES
 from agentcore.stores.memory import MemoryRunStore
 from agentcore.testing.contracts._sample import FROM_THE_FUTURE, RUN, text_input
 from agentcore.types.content import BlobRef

@@ -6,28 +6,19 @@ Nothing here locks; `memory.py` does.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from pydantic_core import from_json, to_json
 
-from agentcore.errors import InboxFull, InputConflict
 from agentcore.protocols.store import Listener
+from agentcore.stores._common import Queue, check_same, item_key
 from agentcore.types import codec
 from agentcore.types.content import BlobRef
 from agentcore.types.inbox import InboxItem, Input
-from agentcore.types.json import Unknown
-from agentcore.types.records import (
-    InputParked,
-    InputPlaced,
-    InputReleased,
-    InputWithdrawn,
-    Record,
-)
+from agentcore.types.records import Record
 from agentcore.types.runs import Receipt, SessionInfo
 
-MAX_WAITING: Final = 64
-MAX_WAITING_BYTES: Final = 1024 * 1024
 NO_BLOBS: Final[frozenset[str]] = frozenset()
 # A packed session's, shared: `unpack` puts new ones in their place.
 _NO_ITEMS: Final[list[InboxItem]] = []
@@ -51,8 +42,8 @@ class Session:
 
     __slots__ = (
         "accepted", "at", "batches", "blobs", "created_at", "epoch", "inbox",
-        "listeners", "owner", "packed", "parent", "parked", "positions", "queued",
-        "seq", "session_id", "waiters",
+        "listeners", "owner", "packed", "parent", "positions", "queue", "seq",
+        "session_id", "waiters",
     )  # fmt: skip
 
     def __init__(self, session_id: str, parent: str | None, at: float) -> None:
@@ -67,9 +58,8 @@ class Session:
         self.batches: list[Batch] | None = []
         self.inbox: list[InboxItem] = []
         self.positions: dict[str, int] = {}  # of the items, by id; empty while packed
-        self.queued: dict[str, int] | None = None
-        self.parked: dict[str, int] | None = None
-        """Bytes of the inputs that wait, by id; `None` where none ever did."""
+        self.queue: Queue | None = None
+        """`None` where nothing waits."""
         self.packed: Packed | None = None
         self.blobs = NO_BLOBS
         """While packed: the hashes its records name."""
@@ -88,44 +78,15 @@ class Session:
         """Take an item in; `encoded` is its JSON, made outside of the store's lock."""
         position = self.positions.get(item_id)
         if position is not None:
-            if _content(self.inbox[position - 1]) != _content(item):
-                raise InputConflict(
-                    f"the id {item_id!r} was used in session {self.session_id!r} "
-                    "with other content"
-                )
+            check_same(self.session_id, self.inbox[position - 1], item)
             return Receipt(item_id, position, duplicate=True)
         if type(item) is Input:
-            self._enqueue(item_id, len(encoded))
+            if self.queue is None:
+                self.queue = Queue()
+            self.queue.admit(self.session_id, item_id, len(encoded))
         self.inbox.append(item)
         self.accepted = position = self.positions[item_id] = len(self.inbox)
         return Receipt(item_id, position)
-
-    def _enqueue(self, item_id: str, size: int) -> None:
-        waiting = self.queued or {}
-        held = sum(waiting.values())
-        # One input alone always fits: the bound is on the queue, not on a message.
-        if waiting and (len(waiting) >= MAX_WAITING or held + size > MAX_WAITING_BYTES):
-            raise InboxFull(
-                f"session {self.session_id!r} holds {len(waiting)} unplaced inputs of "
-                f"{held:,} bytes; the bound is {MAX_WAITING} or "
-                f"{MAX_WAITING_BYTES:,} bytes"
-            )
-        if self.queued is None:
-            self.queued = {}
-        self.queued[item_id] = size
-
-    def settle(self, records: Sequence[Record]) -> None:
-        """Follow the inputs out of the queue, and out of and back into the park."""
-        queued = self.queued = {} if self.queued is None else self.queued
-        parked = self.parked = {} if self.parked is None else self.parked
-        for record in records:
-            if isinstance(record, (InputPlaced, InputWithdrawn)):
-                queued.pop(record.input_id, 0)
-                parked.pop(record.input_id, 0)
-            elif isinstance(record, InputParked) and record.input_id in queued:
-                parked[record.input_id] = queued.pop(record.input_id)
-            elif isinstance(record, InputReleased) and record.input_id in parked:
-                queued[record.input_id] = parked.pop(record.input_id)
 
     # --- packing ------------------------------------------------------------------
 
@@ -147,7 +108,9 @@ class Session:
             self.blobs = self.blob_hashes() if blobs else NO_BLOBS
         self.batches = None
         self.inbox, self.positions = _NO_ITEMS, _NO_POSITIONS
-        self.queued, self.parked = self.queued or None, self.parked or None
+        queue = self.queue
+        if queue is not None and not (queue.waiting or queue.parked):
+            self.queue = None
 
     def unpack(self) -> list[Batch]:
         """The journal, and the inbox beside it, as they were."""
@@ -177,18 +140,6 @@ class Session:
         _add_hashes(self.batches, found)
         _add_hashes(self.inbox, found)
         return frozenset(found)
-
-
-def item_key(item: InboxItem) -> str:
-    """What makes an item idempotent: its id."""
-    return str(item.raw.get("id", "")) if isinstance(item, Unknown) else item.id
-
-
-def _content(item: InboxItem) -> Any:
-    """What must be equal for a repetition: all but the trace, which is a new one."""
-    made = codec.dump(item)
-    made.pop("traceparent", None)
-    return made
 
 
 def _add_hashes(value: Any, found: set[str]) -> None:

@@ -36,15 +36,14 @@ from agentcore.errors import (
 )
 from agentcore.protocols.runtime import Clock
 from agentcore.protocols.store import Appended, InboxPage, Listener
-from agentcore.stores._memory_session import Batch, Session, item_key
+from agentcore.stores._common import created, item_key
+from agentcore.stores._memory_session import Batch, Session
 from agentcore.stores._wake import waker
 from agentcore.types import codec
 from agentcore.types.content import BlobRef
 from agentcore.types.inbox import InboxItem
 from agentcore.types.records import (
-    SCHEMA_VERSION,
     Record,
-    SessionCreated,
     StoredRecord,
 )
 from agentcore.types.runs import (
@@ -85,17 +84,7 @@ class MemoryRunStore:
     async def create(self, header: SessionHeader) -> None:
         """See `RunStore.create`."""
         session_id = header.session_id
-        record = SessionCreated(
-            session_id,
-            SCHEMA_VERSION,
-            header.root_session_id,
-            header.parent_session_id,
-            header.parent_call_id,
-            header.workspace,
-            header.fork_of,
-            header.config_digest,
-            extra=header.extra,
-        )
+        record = created(header)
         with self._lock:
             if session_id in self._sessions:
                 raise SessionExists(session_id)
@@ -245,8 +234,8 @@ class MemoryRunStore:
                 # An owned session is unpacked.
                 session.batches.append(batch)  # type: ignore[union-attr]  # see above
                 seq = session.seq = seq + len(records)
-                if session.queued or session.parked:
-                    session.settle(records)
+                if session.queue is not None:
+                    session.queue.follow(records)
             waiters = session.waiters
         if waiters:
             for wake in waiters:
