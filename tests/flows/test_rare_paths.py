@@ -151,7 +151,7 @@ async def _left_open(kit: Kit, later: Any) -> Any:
     with pytest.raises(StoreError):
         await kit.agent([asked, "never"]).run("hi", session="s")
     store.heal()
-    agent = kit.agent(["done"], tools=later)
+    agent = kit.agent(["done"], tools=later, on_unknown="continue")
     return await agent.resume("s")
 
 

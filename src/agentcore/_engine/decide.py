@@ -14,7 +14,8 @@ from typing import Final, TypeAlias
 from agentcore._base.frozen import frozen
 from agentcore.journal.repetition import NUDGE_AT
 from agentcore.journal.state import RunState, SessionState
-from agentcore.types.records import ModelOutcome
+from agentcore.types.records import ModelOutcome, QuestionAsked
+from agentcore.types.records.run import PauseReason
 from agentcore.types.runs import Stop
 
 # --- actions ----------------------------------------------------------------------
@@ -44,7 +45,10 @@ class Retry:
 
 @frozen
 class Pause:
-    """The host wants to stop here; the run stays open."""
+    """Stop here and leave the run open: the host wants it, or somebody must decide."""
+
+    reason: PauseReason = "host"
+    subjects: tuple[str, ...] = ()
 
 
 @frozen
@@ -87,6 +91,8 @@ class Facts:
     halted: bool = False
     """The host left: pause now."""
     out_of_time: bool = False
+    blocked: bool = False
+    """All open calls wait for somebody's decision."""
 
 
 Rule: TypeAlias = Callable[[RunState, SessionState, Facts], Action | None]
@@ -135,6 +141,15 @@ def _halted(run: RunState, state: SessionState, facts: Facts) -> Action | None:
     if run.paused is not None:
         return IDLE
     return PAUSE if facts.halted else None
+
+
+def _waiting(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    if not facts.blocked:
+        return None
+    asked = any(type(w) is QuestionAsked for w in run.waiting.values())
+    approvals = any(type(w) is not QuestionAsked for w in run.waiting.values())
+    reason: PauseReason = "question" if asked and not approvals else "approval"
+    return Pause(reason, tuple(run.waiting))
 
 
 def _pausing(run: RunState, state: SessionState, facts: Facts) -> Action | None:
@@ -262,6 +277,7 @@ def _steer_waits(state: SessionState) -> bool:
 _RULES: Final[tuple[Rule, ...]] = (
     _cancelled,
     _halted,
+    _waiting,
     _open_calls,
     _pausing,
     _limits,

@@ -1,4 +1,4 @@
-"""What a run needs from outside, put together once per agent."""
+"""What a run needs from outside, put together once per agent: parts, and a place."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
+from agentcore._base.frozen import frozen
 from agentcore._engine.deadlines import DeadlineBook
 from agentcore.protocols.context import Projector
 from agentcore.protocols.model import Model
 from agentcore.protocols.policy import BudgetPolicy, PermissionPolicy
 from agentcore.protocols.runtime import Clock, IdSource
 from agentcore.protocols.sink import EventSink
+from agentcore.protocols.store import RunStore
 from agentcore.protocols.tools import ToolExecutor
 from agentcore.types.actor import Actor
+from agentcore.types.inbox import Delivery, Input
 from agentcore.types.json import EMPTY, JsonObject
 from agentcore.types.model import OutputSchema
 from agentcore.types.options import NO_OPTIONS, Options
@@ -79,6 +82,8 @@ class Setup:
     output_retries: int = 3
     asks: Asks = "refuse"
     ask_timeout: float = 60.0
+    on_unknown: Literal["pause", "continue"] = "pause"
+    max_resumes: int = 3
     sinks: Sequence[EventSink] = ()
     owner: str = ""
     deadlines: DeadlineBook = field(default_factory=DeadlineBook)
@@ -101,3 +106,33 @@ class RunSetup:
     traceparent: str | None = None
     ephemeral: bool = False
     settings: Mapping[str, Any] = EMPTY
+
+
+MakeInput = Callable[[Any, Delivery, str, RunSetup], Input]
+"""Makes the inbox item of a message; raises `ConfigError` for a bad one."""
+
+
+class Lifetimes(Protocol):
+    """Keeps the agent's parts open while somebody is inside."""
+
+    async def enter(self) -> None:
+        """Open them, or count one more user."""
+        ...
+
+    async def leave(self) -> None:
+        """Close them after the last user."""
+        ...
+
+
+@frozen
+class Place:
+    """Where runs of an agent take place; made once per agent."""
+
+    store: Callable[[bool], RunStore]
+    """Gives the store; told whether anybody could read the journal again."""
+    lifetimes: Lifetimes
+    make_input: MakeInput
+    watch: bool = True
+    """The store can be watched."""
+    private: bool = False
+    """The store lives only as long as the handle."""

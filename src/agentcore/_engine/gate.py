@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import anyio
 
+from agentcore._base.canonical import json_digest
 from agentcore._base.describe import error_text, type_name
 from agentcore._base.frozen import frozen
 from agentcore._base.surrogates import clean
@@ -87,6 +88,11 @@ def charge(owner: Owner, call: ToolCall) -> ToolOutcome | None:
     return None
 
 
+def nobody_there(call_id: str) -> ToolOutcome:
+    """The outcome of a call that needs a yes where nobody can give one."""
+    return denied(call_id, _NOBODY)
+
+
 def denied(call_id: str, reason: str, *, limit: str = "") -> ToolOutcome:
     """The outcome of a call that was refused: it never ran."""
     meta = {"category": "policy_denied"} | ({"limit": limit} if limit else {})
@@ -94,33 +100,39 @@ def denied(call_id: str, reason: str, *, limit: str = "") -> ToolOutcome:
     return ToolOutcome(call_id, "denied", "none", content, "denied", meta=meta)
 
 
+def request_approval(owner: Owner, spec: ToolSpec, call: ToolCall, why: str) -> None:
+    """Put on record that a call waits for a yes or no about exactly these arguments."""
+    args_hash = json_digest(call.arguments)
+    owner.writer.stage(
+        ApprovalRequested(call.id, args_hash, spec.name, call.arguments, why)
+    )
+
+
 async def ask_approval(
-    owner: Owner, spec: ToolSpec, call: ToolCall, args_hash: str, why: str
-) -> ToolOutcome | ToolCall:
-    """Ask now and wait; a denial, or the call as it was approved.
+    owner: Owner, handler: AskHandler, asked: ApprovalRequested
+) -> None:
+    """Ask the host's handler now, and put its decision on record.
 
-    Both the question and the decision are journaled; the decision holds for exactly
-    these arguments, unless it brings its own.
+    It holds for exactly these arguments, unless it brings its own.
     """
-    asks = owner.yours.asks or owner.setup.asks
-    if isinstance(asks, str):
-        return denied(call.id, _NOBODY)
-    request = ApprovalRequest(call.id, spec.name, call.arguments, why, args_hash)
-    writer = owner.writer
-    writer.stage(ApprovalRequested(call.id, args_hash, spec.name, call.arguments, why))
-    await writer.commit()
-    decision = await _put(owner, asks, request)
-    writer.stage(ApprovalDecided(call.id, args_hash, decision, owner.yours.actor))
-    if isinstance(decision, Deny):
-        return denied(call.id, decision.reason or "the user said no")
-    if isinstance(decision, Approve) and decision.arguments is not None:
-        return ToolCall(
-            call.id, call.name, decision.arguments, call.replay, call.timeout
-        )
-    return call
+    request = ApprovalRequest(
+        asked.call_id, asked.tool, asked.arguments, asked.why, asked.args_hash
+    )
+    await owner.writer.commit()
+    decision = await _put(owner, handler, request)
+    owner.writer.stage(
+        ApprovalDecided(asked.call_id, asked.args_hash, decision, owner.yours.actor)
+    )
 
 
-async def _put(owner: Owner, handler: AskHandler, request: ApprovalRequest) -> Decision:
+def denied_by_user(call_id: str, decision: Deny) -> ToolOutcome:
+    """The outcome of a call that a person refused."""
+    return denied(call_id, decision.reason or "the user said no")
+
+
+async def _put(
+    owner: Owner, handler: AskHandler, request: ApprovalRequest
+) -> Approve | Deny:
     """Run the host's handler; everything but an approval is a denial."""
     owner.in_effect = True
     decision: Decision | None = None
@@ -140,19 +152,16 @@ async def _put(owner: Owner, handler: AskHandler, request: ApprovalRequest) -> D
     return Deny(problem)
 
 
-async def ask_question(owner: Owner, question: Question) -> Answer:
+async def ask_question(owner: Owner, handler: AskHandler, question: Question) -> Answer:
     """Put a tool's question to the user.
 
     Raises:
-        ToolError: nobody is there, no answer came in time, or the handler failed.
+        ToolError: no answer came in time, or the handler failed.
     """
-    asks = owner.yours.asks or owner.setup.asks
-    if isinstance(asks, str):
-        raise ToolError("user_not_reachable: nobody is there to answer")
     answer: Decision | None = None
     with anyio.move_on_after(owner.setup.ask_timeout) as limit:
         try:
-            answer = await asks(question)
+            answer = await handler(question)
         except Exception as error:
             message = f"the question handler failed: {error_text(error)}"
             raise ToolError(message) from error

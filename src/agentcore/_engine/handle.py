@@ -8,7 +8,7 @@ the same handle follows the journal until its input has been served (settled 4).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Generator
+from collections.abc import AsyncIterator, Awaitable, Generator, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Final, Self, cast
@@ -16,14 +16,18 @@ from typing import Any, Final, Self, cast
 import anyio
 from anyio.abc import TaskGroup
 
-from agentcore._engine.deps import RunSetup, Setup
+from agentcore._engine.decisions import accept_decisions
+from agentcore._engine.deps import Place, RunSetup, Setup
 from agentcore._engine.feed import NOBODY, Feed, Reader
 from agentcore._engine.follow import Follower
 from agentcore._engine.inbox import stage_item
 from agentcore._engine.loop import Loop
 from agentcore._engine.owner import Owner
-from agentcore._engine.place import Place
-from agentcore._engine.results import PARKED, WAITING, WITHDRAWN, result_of, unserved
+from agentcore._engine.results import (
+    result_of,
+    result_of_unserved,
+    result_of_withdrawn,
+)
 from agentcore._engine.session import (
     accept_input,
     cancel_open_run,
@@ -35,6 +39,8 @@ from agentcore.journal.state import RunState
 from agentcore.protocols.store import RunStore, Watch
 from agentcore.types import inbox as i
 from agentcore.types import records as r
+from agentcore.types.json import EMPTY
+from agentcore.types.policy import Decision
 from agentcore.types.runs import Receipt, RunResult
 
 _UNOPENED: Final = cast("RunStore", None)
@@ -46,26 +52,10 @@ class RunHandle:
     """What `ToolLoopAgent.start` and `.resume` return."""
 
     __slots__ = (
-        "_done",
-        "_error",
-        "_feed",
-        "_follower",
-        "_fresh",
-        "_group",
-        "_input",
-        "_loop",
-        "_place",
-        "_position",
-        "_reader",
-        "_result",
-        "_setup",
-        "_stack",
-        "_store",
-        "_told",
-        "_used",
-        "_yours",
-        "session_id",
-    )
+        "_decisions", "_done", "_error", "_feed", "_follower", "_fresh", "_group",
+        "_input", "_loop", "_place", "_position", "_reader", "_result", "_setup",
+        "_stack", "_store", "_told", "_used", "_yours", "session_id",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -75,7 +65,8 @@ class RunHandle:
         session_id: str,
         item: i.Input | None,
         *,
-        fresh: bool,
+        fresh: bool = False,
+        decisions: Mapping[str, Decision] = EMPTY,
     ) -> None:
         self._setup = setup
         self._yours = yours
@@ -86,6 +77,7 @@ class RunHandle:
         self._input = item
         self._fresh = fresh
         """The session cannot exist yet."""
+        self._decisions = decisions
         self._position = 0
         self._used = False
         self._feed = NOBODY
@@ -262,6 +254,10 @@ class RunHandle:
     # --- opening and driving ------------------------------------------------------
 
     async def _accept(self) -> None:
+        if self._decisions:
+            await accept_decisions(
+                self._store, self.session_id, self._decisions, self._yours.actor
+            )
         if self._input is not None:
             receipt = await accept_input(
                 self._store, self.session_id, self._input, fresh=self._fresh
@@ -272,8 +268,9 @@ class RunHandle:
                 if await earlier.was_served():
                     self._follower = earlier
 
-    def _follow(self, item: i.Input) -> Follower:
-        return Follower(self._setup, self._store, self.session_id, item.id)
+    def _follow(self, item: i.Input | None) -> Follower:
+        wanted = item.id if item is not None else ""
+        return Follower(self._setup, self._store, self.session_id, wanted)
 
     async def _open(self) -> None:
         """Become the owner, or follow the one there is."""
@@ -287,12 +284,17 @@ class RunHandle:
                 fresh=self._place.private,
             )
         except SessionBusy:
-            if item is None:
+            if item is None and not self._decisions:
                 raise
             if self._follower is None:
                 self._follower = self._follow(item)
             return
         self._follower = None
+        run = writer.state.open_run
+        if run is not None and run.paused is None:
+            attempt = writer.state.resume_attempts + 1
+            writer.stage(r.ResumeAttempted(run.run_id, attempt))
+            await writer.commit()  # counted before anything that could fail again
         if item is not None and self._position == writer.state.inbox_seen + 1:
             stage_item(writer, self._position, item)
             writer.inbox_seen = self._position
@@ -303,11 +305,9 @@ class RunHandle:
         self._loop = Loop(
             Owner(self._setup, self._yours, writer, wanted), self._on_stop
         )
-        self._loop.owner.facts.resumed = item is None
-        run = writer.state.open_run
+        # An open run is what is resumed; without one, what is pending.
+        self._loop.owner.facts.resumed = item is None and run is None
         if run is not None:
-            if run.paused is not None:
-                writer.stage(r.RunUnpaused(run.run_id, (), self._yours.actor))
             await self._loop.prepare()
 
     def _work(self) -> Awaitable[None]:
@@ -351,26 +351,21 @@ class RunHandle:
                 return
         state = loop.owner.state
         run = state.run
-        if self._input is not None and self._input.id in state.parked:
-            self._keep(unserved(self.session_id, PARKED))
-            return
-        if self._input is not None and self._input.id in state.pending:
-            self._keep(unserved(self.session_id, WAITING))
+        unserved = result_of_unserved(state, self._input)
+        if unserved is not None:
+            self._keep(unserved)
             return
         if run is None:
-            if self._input is None:
-                raise ConfigError(
-                    f"session {self.session_id!r} has nothing to resume: no run was "
-                    "started in it, and nothing waits"
-                )
-            self._keep(unserved(self.session_id, WAITING))
-            return
+            raise ConfigError(
+                f"session {self.session_id!r} has nothing to resume: no run was "
+                "started in it, and nothing waits"
+            )
         # Whatever stopped the session kept it from coming to this caller's input.
         stopped = run.ended is None or run.ended.stop.status == "cancelled"
         count = loop.owner.writer.projector.count
         self._on_stop(run, count, whosever=stopped)
         if self._result is None:
-            self._keep(unserved(self.session_id, WITHDRAWN))
+            self._keep(result_of_withdrawn(self.session_id))
 
     def _on_stop(self, run: RunState, count: int, *, whosever: bool = False) -> None:
         """A run ended or paused; keep the result if it served this caller."""

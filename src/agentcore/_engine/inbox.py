@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from agentcore._engine.decisions import fold_decision, supersede
 from agentcore._engine.writer import Writer
 from agentcore.protocols.store import InboxPage
 from agentcore.types import inbox as i
@@ -82,6 +83,7 @@ def _input(writer: Writer, position: int, item: i.Input) -> None:
             item.settings,
         )
     )
+    supersede(writer, item)
 
 
 def _cancel(writer: Writer, position: int, item: i.Cancel) -> None:
@@ -122,6 +124,7 @@ def _state(writer: Writer, position: int, item: i.StateChange) -> None:
 _FOLDS: Final[dict[type, Callable[[Writer, int, Any], None]]] = {
     i.Input: _input,
     i.Cancel: _cancel,
+    i.Decide: fold_decision,
     i.Withdraw: _withdraw,
     i.Redeliver: _redeliver,
     i.Release: _release,

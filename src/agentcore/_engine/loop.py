@@ -20,13 +20,11 @@ import anyio
 
 from agentcore._base.describe import error_text
 from agentcore._engine import decide as d
-from agentcore._engine.endure import endure
+from agentcore._engine.cancellation import endure
 from agentcore._engine.inbox import fold_cancel, fold_inbox, place_steers
-from agentcore._engine.limits import lower
 from agentcore._engine.model_step import ModelStep
-from agentcore._engine.outcome import interrupted
 from agentcore._engine.owner import Owner
-from agentcore._engine.settle import settle
+from agentcore._engine.recovery import recover, settle
 from agentcore._engine.tool_step import ToolStep
 from agentcore._engine.toolbox import open_toolbox
 from agentcore.errors import ConfigError, StoreError
@@ -178,8 +176,15 @@ class Loop:
             self.owner.spawn_soon(self._look)
 
     async def _look(self) -> None:
-        if not self.finished and await fold_cancel(self.owner.writer):
-            self.owner.interrupt()
+        if self.finished:
+            return
+        writer, cancelled = self.owner.writer, False
+        try:
+            cancelled = await fold_cancel(writer)
+        finally:
+            # Where it cannot be written, what runs is stopped all the same.
+            if cancelled or writer.poisoned is not None:
+                self.owner.interrupt()
 
     def halt(self) -> None:
         """The host leaves: settle what runs, pause, release."""
@@ -213,7 +218,8 @@ class Loop:
             )
         owner.view.restart_clock()
         owner.facts.out_of_time = False
-        limits = lower(owner.setup.limits, owner.yours.budget)
+        mine, callers = owner.setup.limits, owner.yours.budget
+        limits = mine.lowered_by(callers) if mine is not None else callers
         owner.budget = owner.setup.budget(limits) if limits is not None else None
         owner.run_deadline = _deadline(owner.yours.timeout, limits)
         if owner.scope is not None:
@@ -240,19 +246,13 @@ class Loop:
             raise
 
     async def reopen(self) -> None:
-        """An open run was found: settle what a dead owner left, then go on."""
-        owner = self.owner
-        run = owner.run
+        """An open run was found: what its last owner left is settled first."""
         await self.open()
-        if run.request is not None:
-            lost = r.ModelOutcome(run.request.req_id, run.request.attempt, "unknown")
-            owner.writer.stage(lost)
-            owner.writer.stage(r.UsageRecorded(lost.req_id, None, estimated=True))
-        for call in run.batch:
-            if call.started and call.outcome is None:
-                spec = owner.toolbox.by_name.get(call.planned.name)
-                outcome = interrupted(call.planned.call_id, spec, "owner lost")
-                owner.writer.stage(outcome)
+        if self.owner.state.open_run is None:
+            return  # its tools cannot be had: it has ended
+        stop = await recover(self.owner)
+        if stop is not None:
+            await self._end(d.End(stop))
 
     # The three commonest hand on an awaitable instead of wrapping it in one more.
 
@@ -268,8 +268,11 @@ class Loop:
 
     async def _pause(self, action: d.Pause) -> None:
         owner = self.owner
-        await settle(owner, self._model, self._tools)
         run = owner.state.open_run
+        if run is not None and action.reason != "host":
+            await self._pause_for_decisions(run, action)
+            return
+        await settle(owner, self._model, self._tools)
         if run is not None:
             if owner.yours.ephemeral:
                 owner.writer.stage(_ended(run, Stop("cancelled", "host")))
@@ -279,6 +282,15 @@ class Loop:
             self._on_stop(run, owner.writer.projector.count)
         self.finished = True
 
+    async def _pause_for_decisions(self, run: RunState, action: d.Pause) -> None:
+        """Pause, unless something came in meanwhile: it may be the decision."""
+        owner = self.owner
+        owner.facts.blocked = False
+        paused = r.RunPaused(run.run_id, action.reason, action.subjects)
+        if await owner.writer.finish((paused,)):
+            self._on_stop(run, owner.writer.projector.count)
+            self.finished = True
+
     async def _idle(self, action: d.Idle) -> None:
         self.finished = True
 
@@ -287,7 +299,7 @@ class Loop:
         owner = self.owner
         run, writer, stop = owner.run, owner.writer, action.stop
         if run.open_calls or run.request is not None:
-            await settle(owner, self._model, self._tools)
+            await settle(owner, self._model, self._tools, ending=True)
         if stop.status == "completed":
             await self._complete(run, stop)
             return

@@ -88,23 +88,21 @@ def not_a_result(spec: ToolSpec, defect: str) -> ToolResult:
     return ToolResult.failed(f"the executor of {spec.name} returned {defect}")
 
 
-def interrupted(call_id: str, spec: ToolSpec | None, cause: str) -> ToolOutcome:
+def interrupted(call: CallState, cause: str) -> ToolOutcome:
     """A started call that a cancel or the host stopped before it returned."""
-    if spec is not None and spec.effects == "none":
-        return ToolOutcome(
-            call_id,
-            "cancelled",
-            "none",
-            (TextPart("stopped before it finished"),),
-            cause,
-        )
-    return ToolOutcome(
-        call_id,
-        "unknown",
-        "unknown",
-        (TextPart("stopped while it was running"),),
-        cause,
-    )
+    call_id = call.planned.call_id
+    if call.effects == "none":
+        text = TextPart("stopped before it finished")
+        return ToolOutcome(call_id, "cancelled", "none", (text,), cause)
+    text = TextPart("stopped while it was running")
+    return ToolOutcome(call_id, "unknown", "unknown", (text,), cause)
+
+
+def lost(call: CallState, cause: str) -> ToolOutcome:
+    """A started call whose owner died before it returned (R6)."""
+    effect: Effect = "none" if call.effects == "none" else "unknown"
+    text = TextPart("its outcome was lost when the process running it ended")
+    return ToolOutcome(call.planned.call_id, "unknown", effect, (text,), cause)
 
 
 def not_started(call_id: str, cause: str) -> ToolOutcome:

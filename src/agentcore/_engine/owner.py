@@ -14,7 +14,7 @@ from anyio.lowlevel import current_token
 
 from agentcore._base.describe import error_text
 from agentcore._engine.decide import Facts
-from agentcore._engine.deps import RunSetup, Setup
+from agentcore._engine.deps import AskHandler, RunSetup, Setup
 from agentcore._engine.toolbox import Toolbox
 from agentcore._engine.view import LiveView
 from agentcore._engine.writer import Writer
@@ -105,6 +105,17 @@ class Owner:
         if run is None:
             raise RuntimeError("no run has been started")
         return run
+
+    @property
+    def handler(self) -> AskHandler | None:
+        """Who can be asked now, while the run waits."""
+        asks = self.yours.asks or self.setup.asks
+        return None if isinstance(asks, str) else asks
+
+    @property
+    def may_ask(self) -> bool:
+        """Somebody can be asked: now, or while the run is paused."""
+        return (self.yours.asks or self.setup.asks) != "refuse"
 
     def may_start_effects(self) -> bool:
         """Admission is open: nobody cancelled, and the host is still here."""

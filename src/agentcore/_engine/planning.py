@@ -11,8 +11,9 @@ from typing import Final
 
 from pydantic_core import from_json
 
-from agentcore._base.canonical import json_digest
-from agentcore._engine.outcome import interrupted
+from agentcore._base.canonical import canonical_json, json_digest
+from agentcore._base.describe import message_of
+from agentcore._engine.outcome import lost
 from agentcore._engine.owner import Owner
 from agentcore.errors import InvalidArguments, NotFound
 from agentcore.journal.state import CallState
@@ -30,7 +31,7 @@ _LISTED_NAMES: Final = 30
 class Ready:
     """A usable call: parsed, checked, not yet started."""
 
-    __slots__ = ("args_hash", "call", "spec", "state")
+    __slots__ = ("args_hash", "call", "rerun", "spec", "state", "why")
 
     def __init__(
         self, call: ToolCall, spec: ToolSpec, args_hash: str, state: CallState
@@ -40,6 +41,10 @@ class Ready:
         self.args_hash = args_hash
         """Empty where a decision changed the arguments."""
         self.state = state
+        self.why = ""
+        """Why somebody must approve it."""
+        self.rerun = False
+        """It was started before, had no outcome, and may safely run again."""
 
 
 def plan_calls(
@@ -77,33 +82,70 @@ def plan_calls(
 
 
 def plan_again(owner: Owner) -> list[Ready]:
-    """The open calls of the journal, after a resume or a timeout: usable again."""
+    """The open calls of the journal, after a resume or a timeout: usable again.
+
+    A call that was started is among them only where it may safely run again; one that
+    waits for an answer runs again when it is there, or when somebody can be asked now.
+    """
     ready: list[Ready] = []
     for state in owner.run.batch:
         if state.outcome is not None:
             continue
-        planned = state.planned
-        spec = owner.toolbox.by_name.get(planned.name)
-        if state.started:
-            # It has run, or may have: whatever kept its outcome away, never again.
-            call_id = planned.call_id
-            owner.writer.stage(interrupted(call_id, spec, "no outcome came back"))
+        call_id = state.planned.call_id
+        if state.started and call_id in owner.run.waiting and owner.handler is None:
             continue
-        if spec is None:
-            message = _unknown(owner, planned.name)
-            owner.writer.stage(_refused(planned.call_id, "unavailable", message))
-            continue
-        try:
-            arguments = _parse(owner, planned.name, state.arguments)
-        except InvalidArguments as error:
-            message = str(error)
-            owner.writer.stage(_refused(planned.call_id, "invalid_args", message))
-            continue
-        call = ToolCall(
-            planned.call_id, planned.name, arguments, spec.replay, spec.timeout
-        )
-        ready.append(Ready(call, spec, planned.args_hash, state))
+        again = _usable(owner, state)
+        if isinstance(again, Ready):
+            again.rerun = state.started
+            ready.append(again)
+        elif state.started:
+            owner.writer.stage(lost(state, "it cannot be run again"))
+        else:
+            owner.writer.stage(again)
     return ready
+
+
+def may_rerun(owner: Owner, state: CallState) -> bool:
+    """A started call without an outcome can be run again without any harm (R6)."""
+    if state.replay != "safe" or owner.run.cancel is not None:
+        return False
+    again = _usable(owner, state)
+    return isinstance(again, Ready) and again.spec.replay == "safe"
+
+
+def _usable(owner: Owner, state: CallState) -> Ready | r.ToolOutcome:
+    """A planned call, parsed and checked against what the tools are now."""
+    planned = state.planned
+    spec = owner.toolbox.by_name.get(planned.name)
+    if spec is None:
+        message = _unknown(owner, planned.name)
+        return _refused(planned.call_id, "unavailable", message)
+    changed = state.changed
+    text = state.arguments if changed is None else canonical_json(changed).decode()
+    try:
+        arguments = _parse(owner, planned.name, text)
+    except InvalidArguments as error:
+        return _refused(planned.call_id, "invalid_args", str(error))
+    call = ToolCall(planned.call_id, planned.name, arguments, spec.replay, spec.timeout)
+    return Ready(call, spec, planned.args_hash if changed is None else "", state)
+
+
+def change_arguments(
+    owner: Owner, ready: Ready, arguments: JsonObject
+) -> r.ToolOutcome | None:
+    """Put an approver's arguments in the place of the model's; or why they do not fit.
+
+    They are what was approved, so nobody is asked again (run semantics 2.13).
+    """
+    call = ready.call
+    try:
+        fitting = _parse(owner, call.name, canonical_json(arguments).decode())
+    except (InvalidArguments, TypeError, ValueError) as error:
+        message = f"the approver's arguments do not fit: {message_of(error)}"
+        return _refused(call.id, "invalid_args", message)
+    ready.call = ToolCall(call.id, call.name, fitting, call.replay, call.timeout)
+    ready.args_hash = ""
+    return None
 
 
 def _refused(call_id: str, status: CallStatus, message: str) -> r.ToolOutcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, overload
 
@@ -9,11 +10,12 @@ from pydantic_core import from_json
 from typing_extensions import override
 
 from agentcore._engine.deps import OutputPlan
-from agentcore.journal.state import CallState, RunState
+from agentcore.journal.state import CallState, RunState, SessionState
 from agentcore.types.content import join_text
+from agentcore.types.inbox import Input
 from agentcore.types.json import EMPTY, JsonObject
 from agentcore.types.messages import AssistantMessage, Message
-from agentcore.types.policy import ApprovalRequest, Pending
+from agentcore.types.policy import ApprovalRequest, Pending, UnknownCall
 from agentcore.types.records import ApprovalRequested
 from agentcore.types.runs import CallSummary, RunResult, Stop
 from agentcore.types.usage import RunUsage
@@ -90,17 +92,40 @@ def result_of(
     )
 
 
-PARKED: Final = Stop(
+_PARKED: Final = Stop(
     "cancelled", "user", "a cancel set this input aside; release it to have it served"
 )
-WITHDRAWN: Final = Stop("cancelled", "user", "this input was withdrawn")
-WAITING: Final = Stop(
+_WITHDRAWN: Final = Stop("cancelled", "user", "this input was withdrawn")
+_WAITING: Final = Stop(
     "paused", "host", "no run has begun for this input; resume the session"
 )
 
 
-def unserved(session_id: str, stop: Stop) -> RunResult[Any]:
-    """The result of a caller whose input no run has served."""
+def result_of_unserved(
+    state: SessionState, item: Input | None
+) -> RunResult[Any] | None:
+    """The result of a caller whose input no run has begun with, and none will now.
+
+    `None`: the session has a run that says more.
+    """
+    if item is None:
+        return None
+    if item.id in state.parked:
+        return _unserved(state.session_id, _PARKED)
+    run = state.run
+    # Until a person has done something about the open run, that is the news.
+    stuck = run is not None and run.paused is not None and run.paused.reason != "host"
+    if run is None or (item.id in state.pending and not stuck):
+        return _unserved(state.session_id, _WAITING)
+    return None
+
+
+def result_of_withdrawn(session_id: str) -> RunResult[Any]:
+    """The result of a caller whose input was taken back."""
+    return _unserved(session_id, _WITHDRAWN)
+
+
+def _unserved(session_id: str, stop: Stop) -> RunResult[Any]:
     return RunResult(None, stop, RunUsage(), (), (), session_id, "")
 
 
@@ -156,9 +181,17 @@ def _arguments(text: str) -> JsonObject:
 def _pending(run: RunState) -> tuple[Pending, ...]:
     if run.paused is None:
         return ()
-    return tuple(
+    waiting = (
         ApprovalRequest(w.call_id, w.tool, w.arguments, w.why, w.args_hash)
         if isinstance(w, ApprovalRequested)
-        else w.question
+        # The call's id: that of the question was the tool's to choose.
+        else dataclasses.replace(w.question, id=w.call_id)
         for w in run.waiting.values()
     )
+    unknown = (_unknown_call(run.calls[name]) for name in run.unconfirmed)
+    return (*waiting, *unknown)
+
+
+def _unknown_call(call: CallState) -> UnknownCall:
+    summary = _summary(call)
+    return UnknownCall(summary.id, summary.name, summary.arguments, summary.text)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
+from agentcore._engine.cancellation import endure
 from agentcore._engine.deps import Setup
-from agentcore._engine.endure import endure
 from agentcore._engine.feed import Feed
 from agentcore._engine.writer import Writer
 from agentcore.errors import InputConflict, SessionExists, SessionNotFound

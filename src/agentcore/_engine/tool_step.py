@@ -10,19 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import anyio
 
-from agentcore._base.canonical import json_digest
+from agentcore._engine.admission import admit_next
 from agentcore._engine.cancellation import in_cancelled_scope, was_cancelled
-from agentcore._engine.gate import (
-    NeedsApproval,
-    ask_approval,
-    ask_question,
-    charge,
-    judge,
-)
+from agentcore._engine.gate import ask_approval, request_approval
 from agentcore._engine.inbox import fold_cancel
 from agentcore._engine.outcome import (
     defect_of,
@@ -37,7 +31,7 @@ from agentcore._engine.outcome import (
 )
 from agentcore._engine.owner import Owner
 from agentcore._engine.planning import Ready, plan_again, plan_calls
-from agentcore.errors import ToolError
+from agentcore._engine.questions import Questions, Suspended
 from agentcore.types import records as r
 from agentcore.types.content import BlobRef, ToolCallPart
 from agentcore.types.context import ToolContext
@@ -48,12 +42,14 @@ from agentcore.types.tools import ToolResult
 # Shared while there is nothing in it: a thousand runs in flight would hold thousands.
 _NONE: list[Ready] = []
 _NOTHING_BACK: list[tuple[Ready, ToolResult]] = []
+_SUSPENDED: Final = ToolResult()
+"""No result at all: the call waits for an answer."""
 
 
 class ToolStep:
     """Runs tool calls, on behalf of one owner."""
 
-    __slots__ = ("_finished", "_owner", "_queue", "_segment", "_wake")
+    __slots__ = ("_finished", "_owner", "_questions", "_queue", "_segment", "_wake")
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
@@ -63,6 +59,7 @@ class ToolStep:
         """Calls whose intent is staged and whose outcome is not."""
         self._finished = _NOTHING_BACK
         """Came back and not yet staged."""
+        self._questions: Questions | None = None
         self._wake: anyio.Event
         """One of several calls came back; made anew for each time."""
 
@@ -74,71 +71,9 @@ class ToolStep:
         That is: every call, the outcomes of the unusable ones, and the intents of the
         first segment if it needs no question.
         """
-        self._queue = plan_calls(self._owner, req_id, calls, truncated=truncated)
-        self._segment = _NONE
-        self._open_segment()
-
-    # --- starting -----------------------------------------------------------------
-
-    def _open_segment(self) -> None:
-        """Stage the intents of the next calls that may start together.
-
-        Stops before a call that needs a question: that takes time, so what is staged by
-        then is committed first.
-        """
-        queue, owner = self._queue, self._owner
-        taken = 0
-        for ready in queue:
-            if self._segment and not (
-                ready.spec.parallel and self._segment[-1].spec.parallel
-            ):
-                break
-            verdict = judge(owner, ready.spec, ready.call)
-            if isinstance(verdict, NeedsApproval) or not owner.may_start_effects():
-                break
-            taken += 1
-            self._admit(ready, verdict)
-        del queue[:taken]
-
-    def _admit(self, ready: Ready, refusal: r.ToolOutcome | None) -> None:
-        refusal = refusal or charge(self._owner, ready.call)
-        if refusal is not None:
-            self._owner.writer.stage(refusal)
-            return
-        spec, call = ready.spec, ready.call
-        changed = call.arguments if ready.args_hash == "" else None
-        self._owner.writer.stage(
-            r.ToolIntent(
-                call.id,
-                call.name,
-                ready.args_hash or json_digest(call.arguments),
-                spec.effects,
-                spec.replay,
-                changed,
-                spec.version,
-            )
-        )
-        if not self._segment:
-            self._segment = []
-        self._segment.append(ready)
-
-    async def _ask_first(self) -> None:
-        """The next call needs somebody's yes."""
-        ready = self._queue[0]
-        verdict = judge(self._owner, ready.spec, ready.call)
-        why = verdict.why if isinstance(verdict, NeedsApproval) else ""
-        answer = await ask_approval(
-            self._owner, ready.spec, ready.call, ready.args_hash, why
-        )
-        del self._queue[0]
-        if isinstance(answer, r.ToolOutcome):
-            self._owner.writer.stage(answer)
-            return
-        if answer is not ready.call:
-            ready.call = answer
-            ready.args_hash = ""
-        if self._owner.may_start_effects():
-            self._admit(ready, None)
+        owner = self._owner
+        queue = self._queue = plan_calls(owner, req_id, calls, truncated=truncated)
+        self._segment = admit_next(owner, queue) if queue else _NONE
 
     # --- running ------------------------------------------------------------------
 
@@ -146,18 +81,16 @@ class ToolStep:
         """Run the next segment of the batch to its outcomes."""
         owner = self._owner
         if not self._segment:
-            if not self._queue:
-                self._queue = plan_again(self._owner)
-            self._open_segment()
-            if not self._segment and self._queue:
-                await self._ask_first()
+            await self._open_segment()
         await owner.writer.commit()
         if owner.writer.has_mail:
             await fold_cancel(owner.writer)
         if not owner.may_start_effects():
             # Stopped between intent and effect: nothing of it has begun.
             for ready in self._segment:
-                owner.writer.stage(not_started(ready.call.id, owner.stop_cause()))
+                if not ready.rerun:
+                    cause = owner.stop_cause()
+                    owner.writer.stage(not_started(ready.call.id, cause))
             self._segment = _NONE
         if not self._segment:
             return
@@ -165,6 +98,26 @@ class ToolStep:
             await self._run_single(self._segment[0])
         else:
             await self._run_together(self._segment)
+
+    async def _open_segment(self) -> None:
+        owner = self._owner
+        if not self._queue:
+            self._queue = plan_again(owner)
+        self._segment = admit_next(owner, self._queue)
+        if self._segment or not owner.may_start_effects():
+            return
+        decided = owner.run.decisions
+        for ready in self._queue:
+            if not ready.why or ready.call.id in decided:
+                continue
+            if ready.call.id not in owner.run.waiting:
+                request_approval(owner, ready.spec, ready.call, ready.why)
+            if owner.handler is not None:
+                asked: Any = owner.run.waiting[ready.call.id]
+                await ask_approval(owner, owner.handler, asked)
+                self._segment = admit_next(owner, self._queue)
+                return
+        owner.facts.blocked = bool(owner.run.waiting)
 
     async def _run_single(self, ready: Ready) -> None:
         owner = self._owner
@@ -174,6 +127,9 @@ class ToolStep:
         result = await self._execute(ready)
         owner.in_effect = False
         owner.deadlines.clear(scope, owner.run_deadline)
+        if result is _SUSPENDED:
+            self._segment = _NONE
+            return
         if fits(result, ready.spec) and not scope.cancel_called:
             self._segment = _NONE
             owner.writer.stage(outcome_now(ready.state, ready.spec, result))
@@ -229,17 +185,23 @@ class ToolStep:
         So does a cancellation that nobody asked for, as `asked_for` tells.
         """
         owner = self._owner
+        if self._questions is not None:
+            self._questions.begin(ready.call.id)
         context: ToolContext[Any] = ToolContext(
             owner.yours.deps, ready.call, owner.view, self
         )
         try:
             result = await owner.setup.executor.execute(ready.call, context)
+        except Suspended:
+            return _SUSPENDED
         except anyio.get_cancelled_exc_class():
             if asked_for():
                 raise
             return own_cancellation(ready.spec)
         except Exception as error:  # noqa: BLE001 - a tool may raise anything
             return result_of_error(error, ready.spec)
+        if self._questions and self._questions.suspended(ready.call.id):
+            return _SUSPENDED  # whatever it made of being put off
         defect = defect_of(result)
         return not_a_result(ready.spec, defect) if defect else result
 
@@ -252,7 +214,9 @@ class ToolStep:
         try:
             while count < len(finished):
                 ready, result = finished[count]
-                if fits(result, ready.spec):
+                if result is _SUSPENDED:
+                    pass  # it waits for an answer, and runs again then
+                elif fits(result, ready.spec):
                     writer.stage(outcome_now(ready.state, ready.spec, result))
                 else:
                     await self._stage_long(ready, result)
@@ -306,17 +270,6 @@ class ToolStep:
 
     async def ask(self, call_id: str, question: Question) -> Answer:
         """Ask the user, and keep question and answer on record."""
-        writer = self._owner.writer
-        await writer.turn()
-        writer.stage(r.QuestionAsked(call_id, question))
-        await writer.commit()
-        actor = self._owner.yours.actor
-        try:
-            answer = await ask_question(self._owner, question)
-        except ToolError as error:
-            await writer.turn()
-            writer.stage(r.QuestionAnswered(call_id, None, str(error), actor))
-            raise
-        await writer.turn()
-        writer.stage(r.QuestionAnswered(call_id, answer, "", actor))
-        return answer
+        if self._questions is None:
+            self._questions = Questions(self._owner)
+        return await self._questions.ask(call_id, question)

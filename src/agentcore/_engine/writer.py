@@ -14,7 +14,7 @@ from typing import Final
 import anyio
 
 from agentcore._base.describe import error_text
-from agentcore._engine.endure import endure
+from agentcore._engine.cancellation import endure
 from agentcore._engine.feed import Feed
 from agentcore.errors import InboxChanged, StoreError, StoreFailed
 from agentcore.journal.apply import CHANGES

@@ -16,7 +16,12 @@ from agentcore._base.ids import RandomIds
 from agentcore._engine.deps import Asks, RunSetup
 from agentcore._engine.handle import RunHandle
 from agentcore.agent.doors import SessionDoors
-from agentcore.agent.options import check_id, input_item, run_setup
+from agentcore.agent.options import (
+    check_decisions,
+    check_id,
+    input_item,
+    run_setup,
+)
 from agentcore.agent.settings import check_settings, checked_tools
 from agentcore.agent.wiring import Wiring, checked_model
 from agentcore.errors import ConfigError
@@ -30,6 +35,7 @@ from agentcore.protocols.store import RunStore
 from agentcore.protocols.tools import Tool, ToolExecutor
 from agentcore.types.context import DepsT
 from agentcore.types.inbox import Input
+from agentcore.types.json import EMPTY
 from agentcore.types.options import NO_OPTIONS, Options
 from agentcore.types.policy import Budget, Decision
 from agentcore.types.runs import AgentHealth, RunOptions, RunResult
@@ -82,6 +88,9 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
     """Who answers questions and approvals (settled 2)."""
     ask_timeout: float = 60.0
     """Seconds an `asks` handler may take."""
+    on_unknown: Literal["pause", "continue"] = "pause"
+    """After a crash in a call that may have reached the outside: ask what happened
+    (`RunResult.pending` holds an `UnknownCall`), or tell the model it is unknown."""
     sinks: Sequence[EventSink] = ()
     clock: Clock = _SYSTEM_CLOCK
     ids: IdSource = field(default_factory=RandomIds)
@@ -180,16 +189,26 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
     ) -> RunHandle:
         """Continue a paused or interrupted session, or what is pending in it.
 
+        Args:
+            session: The session.
+            decisions: What somebody decided, by the id in `RunResult.pending`. What
+                has no decision goes on waiting.
+            options: Per-run options, see `RunOptions`.
+
         Raises:
-            ConfigError: there is no store to find the session in, or decisions are
-                given, which no pause takes yet.
+            ConfigError: there is no store to find the session in, nothing waits under
+                an id, or a decision does not fit what it is about.
+            AlreadySettled: something was decided before, or is over; nothing was
+                stored, and nothing runs again.
         """
         if self.store is None:
             raise ConfigError("resume needs an agent with a store")
-        if decisions:
-            raise ConfigError("no pause of this version takes decisions yet")
         return self._make_handle(
-            self.store, check_id("session", session), None, run_setup(options)
+            self.store,
+            check_id("session", session),
+            None,
+            run_setup(options),
+            decisions=check_decisions(decisions),
         )
 
     def _handle(
@@ -206,6 +225,11 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
             check_id("input_id", input_id)
         item = input_item(prompt, "follow_up", input_id, yours)
         store = None if yours.ephemeral else self.store
+        if store is None and (yours.asks or self.asks) == "pause":
+            raise ConfigError(
+                "asks='pause' needs a store that keeps the paused run: pass "
+                "store=MemoryRunStore(), and leave ephemeral out"
+            )
         fresh = session is None
         session = self.ids.new("session") if fresh else check_id("session", session)
         if not fresh and self.store is None:
@@ -224,11 +248,20 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
         yours: RunSetup,
         *,
         fresh: bool = False,
+        decisions: Mapping[str, Decision] = EMPTY,
     ) -> RunHandle:
         wiring = self._wiring()
         place = wiring.private if store is None else wiring.shared
         fresh = fresh or place.private
-        return RunHandle(wiring.setup, yours, place, session, item, fresh=fresh)
+        return RunHandle(
+            wiring.setup,
+            yours,
+            place,
+            session,
+            item,
+            fresh=fresh,
+            decisions=decisions,
+        )
 
     def _wiring(self) -> Wiring:
         if not self._parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 from agentcore._base.describe import type_name
 from agentcore._base.surrogates import clean
@@ -22,11 +22,11 @@ from agentcore.types.inbox import Delivery, Input
 from agentcore.types.json import EMPTY
 from agentcore.types.messages import UserMessage
 from agentcore.types.options import NO_OPTIONS, Options
-from agentcore.types.policy import Budget
+from agentcore.types.policy import Budget, Decision
 from agentcore.types.runs import RunOptions
 
 _PARTS: Final = (TextPart, ImagePart, AudioPart, FilePart)
-_ASKS: Final = "'refuse', or an async function that takes the request"
+_ASKS: Final = "'refuse', 'pause', or an async function that takes the request"
 _MAX_ID: Final = 128
 _MAX_SECONDS: Final = 10 * 365 * 86_400
 
@@ -179,22 +179,42 @@ def check_budget(budget: Budget | None) -> None:
 
 
 def check_asks(asks: Any) -> None:
-    """Who is asked: nobody, or a handler.
+    """Who is asked: nobody, somebody later, or a handler.
 
     Raises:
-        ConfigError: something else, or the pause that is still to come.
+        ConfigError: something else.
     """
-    if (
-        asks is None
-        or asks == "refuse"
-        or (callable(asks) and not isinstance(asks, str))
-    ):
-        return
-    if asks == "pause":
+    if asks is not None and asks not in ("refuse", "pause") and not callable(asks):
+        raise ConfigError(f"asks must be {_ASKS}, not {asks!r}")
+
+
+def check_decisions(decisions: Any) -> Mapping[str, Decision]:
+    """What was decided, by the id of what it is about.
+
+    Raises:
+        ConfigError: it is no mapping of ids to decisions.
+    """
+    if decisions is None:
+        return EMPTY
+    if not isinstance(decisions, Mapping):
         raise ConfigError(
-            "asks='pause' is not available yet; use asks='refuse' or a handler"
+            "decisions must be a mapping such as {request.id: Approve()}, "
+            f"not {type_name(decisions)}"
         )
-    raise ConfigError(f"asks must be {_ASKS}, not {asks!r}")
+    for subject, decision in decisions.items():
+        check_id("the key of a decision", subject)
+        if not isinstance(decision, get_args(Decision)):
+            names = ", ".join(kind.__name__ for kind in get_args(Decision))
+            raise ConfigError(
+                f"the decision on {subject!r} must be one of {names}, "
+                f"not {type_name(decision)}"
+            )
+        scope = getattr(decision, "scope", "once")
+        if scope != "once":
+            raise ConfigError(
+                f"Approve(scope={scope!r}) is not available yet; use scope='once'"
+            )
+    return dict(decisions)
 
 
 def _is_seconds(value: Any) -> bool:

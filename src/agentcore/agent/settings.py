@@ -108,6 +108,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "output_mode": (lambda v: v in ("tool", "native"), "'tool' or 'native'"),
     "output_retries": (lambda v: v >= 0, "at least 0"),
+    "on_unknown": (lambda v: v in ("pause", "continue"), "'pause' or 'continue'"),
     "ask_timeout": (lambda v: v > 0, "more than 0 seconds"),
     "sinks": (_are_sinks, "a list of objects with the method 'emit'"),
 }

@@ -8,8 +8,7 @@ from typing import Any
 from agentcore._base.describe import type_name
 from agentcore._base.ids import RandomIds
 from agentcore._base.surrogates import clean
-from agentcore._engine.deps import Setup
-from agentcore._engine.place import Place
+from agentcore._engine.deps import Place, Setup
 from agentcore.agent.lifetimes import Lifetimes
 from agentcore.agent.options import input_item
 from agentcore.agent.output import TypedOutput
@@ -65,6 +64,7 @@ class Wiring:
             output_retries=agent.output_retries,
             asks=agent.asks,
             ask_timeout=agent.ask_timeout,
+            on_unknown=agent.on_unknown,
             sinks=tuple(agent.sinks),
             owner=f"{os.getpid()}:{RandomIds().new('owner')}",
         )

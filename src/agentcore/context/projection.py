@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from agentcore.types import records as r
 from agentcore.types.codec import dump_json
-from agentcore.types.content import TextPart, ToolCallPart, ToolResultPart
+from agentcore.types.content import TextPart, ToolCallPart, ToolResultPart, join_text
 from agentcore.types.messages import (
     AssistantMessage,
     Message,
@@ -30,11 +30,17 @@ from agentcore.types.messages import (
     UserMessage,
     host_note,
 )
+from agentcore.types.policy import Happened
 
 _INTERRUPTED: Final = "the previous run was stopped before it finished"
 _UNKNOWN_EFFECT: Final = (
     "It is not known whether this call had an effect; verify before repeating it."
 )
+_CONFIRMED: Final = {
+    "happened": "it did happen.",
+    "did_not_happen": "it did not happen; it had no effect.",
+    "leave_unknown": "nobody knows whether it happened.",
+}
 
 
 class History(Sequence[Message]):
@@ -101,6 +107,7 @@ class HistoryProjector:
         "_chain",
         "_dropped",
         "_hashed",
+        "_held",
         "_messages",
         "_open",
         "_partial",
@@ -113,6 +120,8 @@ class HistoryProjector:
         self._accepted: dict[str, r.InputAccepted] = {}
         self._batch: dict[str, ToolResultPart | r.ToolPlanned] = {}
         self._open = 0
+        self._held: tuple[Message, ...] = ()
+        """Notes that wait for the end of a batch."""
         self._partial: list[Any] | None = None
         self._side_request = ""
         self._dropped = ""
@@ -238,6 +247,30 @@ class HistoryProjector:
             results: Any = tuple(self._batch.values())
             self._messages.append(ToolMessage(results))
             self._batch = {}
+            if self._held:
+                self._messages += self._held
+                self._held = ()
+
+    def _confirm(self, record: r.ApprovalDecided) -> None:
+        """A person says what became of a call that a crash made unknown."""
+        words = _CONFIRMED.get(record.decision.kind)
+        if words is None:
+            return
+        note = f"The user says of {self._name_of(record.call_id)}: {words}"
+        if isinstance(record.decision, Happened):
+            note = f"{note} {join_text(record.decision.content)}".rstrip()
+        if self._batch:
+            self._held = (*self._held, host_note(note))
+        else:
+            self._messages.append(host_note(note))
+
+    def _name_of(self, call_id: str) -> str:
+        last: Any = next(
+            (m for m in reversed(self._messages) if type(m) is ToolMessage), None
+        )
+        results = (*self._batch.values(), *(last.results if last is not None else ()))
+        names = (part.name for part in results if part.call_id == call_id)
+        return f"the call of {next(names, 'a tool')!r} whose effect was unknown"
 
     def _reject(self, record: r.OutputRejected) -> None:
         if type(self._messages[-1]) is not ToolMessage and not self._batch:
@@ -259,6 +292,7 @@ class HistoryProjector:
         r.ModelOutcome: _reply,
         r.ToolPlanned: _plan,
         r.ToolOutcome: _outcome,
+        r.ApprovalDecided: _confirm,
         r.OutputRejected: _reject,
         r.RunStarted: _start,
         r.RunEnded: _end,

@@ -33,6 +33,9 @@ class Call:
     late: bool = False
     asked: r.ApprovalRequested | None = None
     approved: bool | None = None
+    question: bool = False
+    """It waits for an answer: begun, and yet nothing of it runs."""
+    confirmed: bool = False
 
 
 @dataclass(slots=True)

@@ -98,7 +98,10 @@ class Checker(Book):
         if run is not None:
             self.expect(not run.paused, "2.4", "paused twice")
             self.expect(run.request is None, "2.4", "paused with a request in flight")
-            started = [k for k in run.open_calls() if run.calls[k].intent]
+            calls = run.calls
+            started = [
+                k for k in run.open_calls() if calls[k].intent and not calls[k].question
+            ]
             self.expect(not started, "2.4", f"paused with running calls {started}")
             run.paused = True
 
@@ -290,13 +293,37 @@ class Checker(Book):
         call = self._call(record.call_id, "approval.decided")
         if call is None:
             return
+        if record.position:
+            self._in_order(record.position)
+        if record.decision.kind in _CONFIRMS:
+            unknown = call.outcome is not None and call.outcome.status == "unknown"
+            self.expect(unknown, "2.7", "confirmed a call that is not unknown")
+            self.expect(not call.confirmed, "2.7", "confirmed twice")
+            call.confirmed = True
+            return
         asked = call.asked
         same = asked is not None and asked.args_hash == record.args_hash
         self.expect(same, "2.13", "a decision on what was not asked")
         self.expect(call.approved is None, "2.13", "decided twice")
         call.approved = record.decision.kind == "approve"
 
+    def question(self, record: r.QuestionAsked) -> None:
+        call = self._call(record.call_id, "question.asked")
+        if call is not None:
+            self.expect(call.intent, "2.13", "a question of a call that never started")
+            self.expect(not call.question, "2.13", "a second question at once")
+            call.question = True
 
+    def answer(self, record: r.QuestionAnswered) -> None:
+        call = self._call(record.call_id, "question.answered")
+        if record.position:
+            self._in_order(record.position)
+        if call is not None:
+            self.expect(call.question, "2.13", "an answer to no question")
+            call.question = False
+
+
+_CONFIRMS: Final = frozenset({"happened", "did_not_happen", "leave_unknown"})
 _TOTALS: Final = (
     "requests",
     "turns",
@@ -336,4 +363,6 @@ _CHECKS: Final[dict[type, Callable[[Checker, Any], None]]] = {
     r.ToolLateResult: Checker.late,
     r.ApprovalRequested: Checker.ask,
     r.ApprovalDecided: Checker.decide,
+    r.QuestionAsked: Checker.question,
+    r.QuestionAnswered: Checker.answer,
 }

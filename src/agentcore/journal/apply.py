@@ -13,6 +13,7 @@ from typing import Any, Final
 from agentcore.journal.state import CallState, RunState, SessionState
 from agentcore.types import records as r
 from agentcore.types.content import ToolCallPart
+from agentcore.types.policy import Approve, Deny
 from agentcore.types.tools import OUTPUT_TOOL
 
 
@@ -146,7 +147,10 @@ def _started(state: SessionState, record: r.RunStarted) -> None:
 
 
 def _paused(state: SessionState, record: r.RunPaused) -> None:
-    _run(state).paused = record
+    run = _run(state)
+    run.paused = record
+    if record.reason == "confirm_unknown":
+        run.unconfirmed = record.subjects
 
 
 def _unpaused(state: SessionState, record: r.RunUnpaused) -> None:
@@ -243,6 +247,8 @@ def _intent(state: SessionState, record: r.ToolIntent) -> None:
     run = _run(state)
     call = run.calls[record.call_id]
     call.started = True
+    call.effects = record.effects
+    call.replay = record.replay
     call.changed = record.arguments
     run.totals.tool_calls += 1
     uses = run.tool_uses
@@ -256,6 +262,8 @@ def _outcome(state: SessionState, record: r.ToolOutcome) -> None:
     run.open_calls -= 1
     if run.waiting:  # stopped before the answer came: nobody need decide any more
         run.waiting.pop(record.call_id, None)
+    if run.groups:
+        run.groups.pop(record.call_id, None)
     planned = call.planned
     if planned.name == OUTPUT_TOOL and record.status == "ok":
         run.final_call = call
@@ -302,10 +310,28 @@ def _asked(state: SessionState, record: r.ApprovalRequested | r.QuestionAsked) -
     run.waiting = {**run.waiting, record.call_id: record}
 
 
-def _settled(
-    state: SessionState, record: r.ApprovalDecided | r.QuestionAnswered
-) -> None:
-    _run(state).waiting.pop(record.call_id, None)
+def _decided(state: SessionState, record: r.ApprovalDecided) -> None:
+    _seen(state, record.position)
+    run = _run(state)
+    call_id, decision = record.call_id, record.decision
+    run.waiting.pop(call_id, None)
+    if isinstance(decision, (Approve, Deny)):
+        run.decisions = {**run.decisions, call_id: decision}
+    run.unconfirmed = tuple(name for name in run.unconfirmed if name != call_id)
+
+
+def _answered(state: SessionState, record: r.QuestionAnswered) -> None:
+    _seen(state, record.position)
+    run = _run(state)
+    call_id = record.call_id
+    run.waiting.pop(call_id, None)
+    run.answers = {**run.answers, call_id: (*run.answers.get(call_id, ()), record)}
+
+
+def _progress(state: SessionState, record: r.ToolCheckpoint) -> None:
+    if record.pgid is not None:
+        run = _run(state)
+        run.groups = {**run.groups, record.call_id: record}
 
 
 def _reserved(state: SessionState, record: r.UsageReserved) -> None:
@@ -345,9 +371,10 @@ CHANGES: Final[dict[type, Callable[[SessionState, Any], None]]] = {
     r.ToolIntent: _intent,
     r.ToolOutcome: _outcome,
     r.ApprovalRequested: _asked,
-    r.ApprovalDecided: _settled,
+    r.ApprovalDecided: _decided,
     r.QuestionAsked: _asked,
-    r.QuestionAnswered: _settled,
+    r.QuestionAnswered: _answered,
+    r.ToolCheckpoint: _progress,
     r.UsageReserved: _reserved,
     r.UsageRecorded: _recorded,
 }

@@ -8,19 +8,22 @@ from typing import Any, Final
 from agentcore.journal.repetition import Repetition
 from agentcore.types.actor import Actor
 from agentcore.types.json import JsonObject, JsonValue
-from agentcore.types.policy import Charge
+from agentcore.types.policy import Approve, Charge, Deny
 from agentcore.types.records import (
     ApprovalRequested,
     CancelRequested,
     InputAccepted,
     ModelIntent,
     ModelOutcome,
+    QuestionAnswered,
     QuestionAsked,
     RunEnded,
     RunPaused,
+    ToolCheckpoint,
     ToolOutcome,
     ToolPlanned,
 )
+from agentcore.types.tools import Effects, Replay
 from agentcore.types.usage import RunUsage, Usage
 
 # What most sessions never need: one dict for all, replaced and never filled.
@@ -30,7 +33,9 @@ NONE: Final[dict[str, Any]] = {}
 class CallState:
     """One planned call: where it stands."""
 
-    __slots__ = ("arguments", "changed", "outcome", "planned", "started")
+    __slots__ = (
+        "arguments", "changed", "effects", "outcome", "planned", "replay", "started",
+    )  # fmt: skip
 
     def __init__(self, planned: ToolPlanned, arguments: str) -> None:
         self.planned: ToolPlanned = planned
@@ -38,6 +43,9 @@ class CallState:
         """The model's JSON text."""
         self.started: bool = False
         """Its intent is written: it may have had an effect."""
+        self.effects: Effects = "external"
+        self.replay: Replay = "never"
+        """What the tool declared when the call started."""
         self.changed: JsonObject | None = None
         """The arguments a decision put in the place of the model's."""
         self.outcome: ToolOutcome | None = None
@@ -147,6 +155,16 @@ class RunState:
         default_factory=lambda: NONE
     )
     """What must be decided, by call id."""
+    decisions: dict[str, Approve | Deny] = field(default_factory=lambda: NONE)
+    """What was decided on calls that had not started then, by call id."""
+    answers: dict[str, tuple[QuestionAnswered, ...]] = field(
+        default_factory=lambda: NONE
+    )
+    """What was answered to the questions of a call, in the order it asked them."""
+    unconfirmed: tuple[str, ...] = ()
+    """Calls of unknown outcome about which a person must say what happened."""
+    groups: dict[str, ToolCheckpoint] = field(default_factory=lambda: NONE)
+    """The newest process group of a call that has no outcome, by call id."""
     cancel: CancelRequested | None = None
     paused: RunPaused | None = None
     ended: RunEnded | None = None

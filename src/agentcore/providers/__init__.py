@@ -12,7 +12,6 @@ model of it is made.
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from typing import Any, cast
 
@@ -69,6 +68,8 @@ def _embedded(name: str, settings: dict[str, Any]) -> Model:
 def _unknown(name: str, provider: str, unknown: bool) -> str:
     if not provider or not unknown:
         return f"a model is named like 'openai:gpt-5-mini', not {name!r}"
+    import difflib  # noqa: PLC0415 - a millisecond of import time for this error only
+
     close = difflib.get_close_matches(provider, KNOWN, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
@@ -211,6 +212,19 @@ class Budget:
             raise ConfigError(
                 f"Budget.scope must be 'run' or 'session', not {self.scope!r}"
             )
+
+    def lowered_by(self, other: Budget | None) -> Budget:
+        """The lower of both for every limit: a caller may lower, never raise."""
+        if other is None:
+            return self
+        changes: dict[str, Any] = {}
+        for name in (*_COUNTS, *_AMOUNTS):
+            both = (getattr(self, name), getattr(other, name))
+            changes[name] = min((n for n in both if n is not None), default=None)
+        per_tool = dict(self.per_tool)
+        for tool, limit in other.per_tool.items():
+            per_tool[tool] = min(limit, per_tool.get(tool, limit))
+        return dataclasses.replace(self, per_tool=per_tool, **changes)
 
 
 _COUNTS = (

@@ -25,12 +25,17 @@ class ApprovalRequested:
 
 @frozen
 class ApprovalDecided:
-    """The decision; it holds once, for this call and these arguments."""
+    """The decision; it holds once, for this call and these arguments.
+
+    On a call whose outcome a crash made unknown it says what had really happened.
+    """
 
     call_id: str
     args_hash: str
     decision: Decision
     actor: Actor | None = None
+    position: int = 0
+    """Inbox position; 0 where a handler decided, which no inbox saw."""
     kind: Literal["approval.decided"] = "approval.decided"
     extra: JsonObject = EMPTY
 
@@ -53,5 +58,7 @@ class QuestionAnswered:
     answer: Answer | None = None
     error: str = ""
     actor: Actor | None = None
+    position: int = 0
+    """Inbox position; 0 where a handler answered, which no inbox saw."""
     kind: Literal["question.answered"] = "question.answered"
     extra: JsonObject = EMPTY
