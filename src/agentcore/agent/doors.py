@@ -16,6 +16,7 @@ from agentcore.errors import ConfigError
 from agentcore.protocols.agent import Prompt
 from agentcore.protocols.runtime import IdSource
 from agentcore.protocols.store import RunStore
+from agentcore.stores.transfer import fork_session
 from agentcore.types.actor import Actor
 from agentcore.types.inbox import Cancel, Delivery, InboxItem, Release, Withdraw
 from agentcore.types.runs import Receipt
@@ -104,6 +105,23 @@ class SessionDoors:
             )
         item = Release(self.ids.new("item"), tuple(input_ids or ()))
         return await self._send(session, item)
+
+    async def fork(self, session: str, *, at: int) -> str:
+        """Make a new session of the records up to number `at`; returns its id.
+
+        "Edit and resend" is a fork right before the input. A run that is open there is
+        ended in the fork; the session itself stays as it is.
+
+        Raises:
+            SessionNotFound: there is no such session.
+            ConfigError: it has no record `at`.
+        """
+        check_id("session", session)
+        if not isinstance(at, int) or isinstance(at, bool):
+            raise ConfigError(f"at must be the number of a record, not {at!r}")
+        target = self.ids.new("session")
+        await fork_session(self._store(), session, at=at, target=target)
+        return target
 
     async def _send(self, session: str, item: InboxItem) -> Receipt:
         return await self._store().accept(check_id("session", session), item)

@@ -65,6 +65,8 @@ class Book:
         self.seq = 0
         self.epoch = 0
         self.owned = False
+        self.copied = 0
+        """Records up to here were copied from another session."""
         self.run: Run | None = None
         self.inputs: dict[str, str] = {}
         self.accepted: dict[str, r.InputAccepted] = {}
@@ -95,6 +97,10 @@ class Book:
         record = stored.record
         if type(record) is r.SessionCreated:
             self.expect(stored.seq == 1, "seq", "session.created is not the first")
+            self.copied = record.fork_of.seq if record.fork_of is not None else 0
+        elif stored.seq <= self.copied:
+            # What the copy was made of had owners of its own.
+            self.epoch, self.owned = stored.epoch, type(record) is not r.OwnerReleased
         elif type(record) is r.OwnerAcquired:
             risen = stored.epoch > self.epoch
             self.expect(risen, "epoch", f"a new owner, and still {stored.epoch}")
