@@ -14,7 +14,7 @@ from agentcore.types.content import join_text
 from agentcore.types.json import EMPTY, JsonObject
 from agentcore.types.messages import AssistantMessage, Message
 from agentcore.types.policy import ApprovalRequest, Pending
-from agentcore.types.records import ApprovalRequested
+from agentcore.types.records import ApprovalRequested, ToolOutcome
 from agentcore.types.runs import CallSummary, RunResult, Stop
 from agentcore.types.usage import RunUsage
 
@@ -32,7 +32,7 @@ class CallSummaries(Sequence[CallSummary]):
         if self._made is None:
             final = self._run.final_call
             self._made = tuple(
-                _summary(call)
+                _summary(call, call.outcome)
                 for call in self._run.calls.values()
                 if call is not final and call.outcome is not None
             )
@@ -129,11 +129,8 @@ def _last_text(messages: Sequence[Message]) -> str:
     return join_text(last.content, "") if type(last) is AssistantMessage else ""
 
 
-def _summary(call: CallState) -> CallSummary:
-    planned, outcome = call.planned, call.outcome
-    if outcome is None:
-        raise ValueError(f"call {planned.call_id} has no outcome")
-    changed = call.changed
+def _summary(call: CallState, outcome: ToolOutcome) -> CallSummary:
+    planned, changed = call.planned, call.changed
     return CallSummary(
         planned.call_id,
         planned.name,
