@@ -116,18 +116,14 @@ def test_a_blocking_tool_may_tell_its_progress_after_the_event_loop_has_ended(
     anyio_backend: str,
 ) -> None:
     began, ended, told = threading.Event(), threading.Event(), threading.Event()
-    raised: list[Exception] = []
 
     @tool(effects="none", timeout=0.05)
     def work(context: ToolContext[Any]) -> str:
         """Work."""
         began.set()
         ended.wait(10)
-        try:
-            context.progress("still here")
-        except Exception as error:
-            raised.append(error)
-        told.set()
+        context.progress("still here")
+        told.set()  # so it raised nothing
         return "late"
 
     agent = ToolLoopAgent(ScriptedModel([call("work"), "done"]), tools=[work])
@@ -139,4 +135,3 @@ def test_a_blocking_tool_may_tell_its_progress_after_the_event_loop_has_ended(
     assert began.is_set()
     ended.set()
     assert told.wait(10)
-    assert raised == []
