@@ -117,7 +117,7 @@ def test_a_blocking_tool_may_tell_its_progress_after_the_event_loop_has_ended(
 ) -> None:
     began, ended, told = threading.Event(), threading.Event(), threading.Event()
 
-    @tool(effects="none", timeout=0.05)
+    @tool(effects="none", timeout=0.3)
     def work(context: ToolContext[Any]) -> str:
         """Work."""
         began.set()

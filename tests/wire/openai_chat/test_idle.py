@@ -27,6 +27,7 @@ from agentcore.types.model import ModelRequest, ModelResponse, ResponseDone
 REQUEST = ModelRequest([user_text("hi")])
 HALF = (said("Hel"), said("lo"))
 QUICK = HttpTimeout(connect=5, read=5, idle=0.2)
+PATIENT = HttpTimeout(connect=5, read=5, idle=1)
 
 KEPT_ALIVE: dict[str, Sequence[bytes]] = {
     "comments": [b": ping\n\n"],
@@ -92,14 +93,14 @@ async def test_a_reply_that_is_late_and_kept_alive_is_waited_for() -> None:
     async def answer(stream: SocketStream) -> bool | None:
         await streaming(*pings, finish=False)(stream)
         for piece in HELLO:  # each within the time, all of them not
-            await anyio.sleep(0.12)
+            await anyio.sleep(0.3)
             ping = b": ping\n\n"
             for data in (ping, piece):
                 await stream.send(b"%x\r\n%s\r\n" % (len(data), data))
         await stream.send(b"0\r\n\r\n")
         return True
 
-    assert (await ask(answer)).text == "Hello"
+    assert (await ask(answer, PATIENT)).text == "Hello"
 
 
 async def test_a_long_event_that_comes_in_small_pieces_is_data() -> None:
@@ -134,7 +135,7 @@ async def test_a_whole_reply_may_be_preceded_by_blank_lines_for_a_while_only() -
 
         return answer
 
-    assert (await ask(slow(3))).text == "Hi"
+    assert (await ask(slow(3), PATIENT)).text == "Hi"
     assert type(await failing(slow(1000))) is Timeout
 
 
