@@ -1,8 +1,10 @@
 """A small command line around an agent: prompts, tool events, approvals, a step cap.
 
 Offline unless a model is named: python cli.py openai:gpt-5-mini
+An empty line or Ctrl-D ends it, and so does Ctrl-C, whatever it is doing.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -25,11 +27,19 @@ def save_note(text: str) -> str:
     return "saved"
 
 
+async def typed(prompt: str) -> str:
+    try:
+        return (await run_sync(input, prompt, abandon_on_cancel=True)).strip()
+    except EOFError:  # Ctrl-D
+        print()
+        return ""
+
+
 async def ask(request: object) -> Approve | Deny | Answer:
     if not isinstance(request, ApprovalRequest):  # a question of a tool
-        return Answer(await run_sync(input, f"{request} "))
-    said = await run_sync(input, f"run {request.tool} {dict(request.arguments)}? y/n ")
-    return Approve() if said.strip() == "y" else Deny("the user said no")
+        return Answer(await typed(f"{request} "))
+    said = await typed(f"run {request.tool} {dict(request.arguments)}? y/n ")
+    return Approve() if said == "y" else Deny("the user said no")
 
 
 def offline(request: ModelRequest) -> StepLike:
@@ -43,7 +53,7 @@ async def main() -> None:
     model = sys.argv[1] if len(sys.argv) > 1 else FunctionModel(offline)
     cap, store = Budget(turns=20), MemoryRunStore()
     agent = ToolLoopAgent(model, tools=[save_note], asks=ask, budget=cap, store=store)
-    while text := (await run_sync(input, "> ")).strip():  # an empty line ends
+    while text := await typed("> "):
         async with agent.start(text, session="cli") as run:
             async for event in run:
                 if isinstance(event, TextDelta):
@@ -57,4 +67,8 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    try:
+        anyio.run(main)
+    except KeyboardInterrupt:  # the run is paused by now
+        print("\nStopped.", file=sys.stderr, flush=True)
+        os._exit(130)  # a plain exit would wait for the thread that waits for a line

@@ -80,6 +80,47 @@ def test_the_cli_runs_what_was_approved_and_nothing_else(tmp_path: Path) -> None
     assert "[denied]" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("lines", "tail"), [("", "> \n"), ("buy milk\n", "y/n \n[denied]\n")]
+)
+def test_ctrl_d_ends_the_cli_and_approves_nothing(
+    lines: str, tail: str, tmp_path: Path
+) -> None:
+    done = run("cli.py", typed=lines, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert tail in done.stdout
+    assert not (tmp_path / "notes.txt").exists()
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize(("lines", "prompt"), [("", "> "), ("buy milk\n", "y/n ")])
+def test_ctrl_c_ends_the_cli_in_one_line_and_approves_nothing(
+    lines: str, prompt: str, tmp_path: Path
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, str(EXAMPLES / "cli.py")],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(lines)
+    process.stdin.flush()  # and stays open: somebody sits there and could type
+    shown = ""
+    while not shown.endswith(prompt):
+        shown += process.stdout.read(1)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=60)
+    _, errors = process.communicate(timeout=60)
+
+    assert (process.returncode, errors) == (130, "\nStopped.\n")
+    assert not (tmp_path / "notes.txt").exists()
+
+
 def test_the_custom_executor_runs_a_command() -> None:
     done = run("custom_executor.py")
     assert done.returncode == 0, done.stderr

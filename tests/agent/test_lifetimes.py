@@ -1,13 +1,25 @@
 """Parts are open while somebody uses them, and closed after the last."""
 
+import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
 import anyio
+import pytest
 from typing_extensions import override
 
-from agentcore import ToolLoopAgent
-from agentcore.testing import FakeExecutor, FunctionModel, Gate, call, tool_spec
+from agentcore import ToolLoopAgent, tool
+from agentcore.executors.local import LocalToolExecutor
+from agentcore.executors.router import RouterExecutor
+from agentcore.testing import (
+    FakeExecutor,
+    FunctionModel,
+    Gate,
+    ScriptedModel,
+    call,
+    tool_spec,
+)
 from agentcore.types.model import ModelRequest
 
 
@@ -109,6 +121,41 @@ async def test_all_who_wait_hear_why_a_part_did_not_open() -> None:
     assert errors == ["no way in"] * 2
     assert (await agent.run("again")).output == "done"
     assert door.open == 0
+
+
+@tool(effects="none")
+def block() -> str:
+    """Block for a moment, in a thread."""
+    return "done"
+
+
+def workers() -> set[threading.Thread]:
+    return {t for t in threading.enumerate() if t.name == "agentcore-worker"}
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda: {"tools": [block]},
+        lambda: {"executor": LocalToolExecutor([block])},
+        lambda: {"executor": RouterExecutor(LocalToolExecutor([block]))},
+        lambda: {"tools": [block], "executor": FakeExecutor({"far": "ok"})},
+    ],
+    ids=["tools", "an executor", "a router", "both"],
+)
+async def test_leaving_the_agent_leaves_no_thread(
+    parts: Callable[[], dict[str, Any]],
+) -> None:
+    before = workers()
+    model = ScriptedModel([[call("block"), call("block")], "one", call("block"), "two"])
+    agent = ToolLoopAgent(model, **parts())
+    async with agent:
+        assert (await agent.run("hi")).output == "one"
+        assert workers() - before
+    assert workers() <= before
+    async with agent:  # and it can be entered again
+        assert (await agent.run("hi")).output == "two"
+    assert workers() <= before
 
 
 async def test_a_block_around_the_agent_keeps_its_parts_open() -> None:

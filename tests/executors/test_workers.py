@@ -309,6 +309,58 @@ async def test_where_other_threads_work_a_refused_one_is_not_missed(
     assert pool.busy == 0
 
 
+async def test_idle_threads_end_when_told_however_lately_they_worked() -> None:
+    pool = WorkerPool(4, idle=60)
+    threads: list[threading.Thread] = []
+    for turn in range(1, 51):
+        async with anyio.create_task_group() as group:
+            for _ in range(4):
+                group.start_soon(
+                    pool.run, lambda: threads.append(threading.current_thread())
+                )
+        pool.end_idle()
+        assert len(threads) == 4 * turn
+        assert not any(thread.is_alive() for thread in threads)
+        assert pool.busy == 0
+
+
+async def test_ending_idle_threads_spares_what_runs_and_what_waits() -> None:
+    pool = WorkerPool(1, idle=60)
+    began, release = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def first() -> None:
+        began.set()
+        release.wait(10)
+        done.append("first")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(pool.run, first)
+        await until(began.is_set)
+        group.start_soon(pool.run, lambda: done.append("second"))
+        await until(lambda: pool.waiting == 1)
+        pool.end_idle()
+        release.set()
+    assert done == ["first", "second"]
+
+
+def test_threads_may_be_ended_while_other_loops_use_the_pool() -> None:
+    pool = WorkerPool(3, idle=60)
+    results: list[int] = []
+
+    async def ask() -> None:
+        results.extend([await pool.run(partial(abs, n)) for n in range(200)])
+
+    loops = [threading.Thread(target=anyio.run, args=(ask,)) for _ in range(3)]
+    for loop in loops:
+        loop.start()
+    while any(loop.is_alive() for loop in loops):
+        pool.end_idle()
+    assert sorted(results) == sorted([*range(200)] * 3)
+    pool.end_idle()
+    assert pool.busy == 0
+
+
 @pytest.mark.parametrize("size", [0, -1, 1.5, True, "8"])
 def test_a_pool_without_threads_is_refused(size: int) -> None:
     with pytest.raises(ConfigError, match="use at least 1"):

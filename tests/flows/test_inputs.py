@@ -398,3 +398,15 @@ async def test_a_model_that_takes_no_images_is_asked_all_the_same(kit: Kit) -> N
     model = ScriptedModel(["ok"], capabilities=ModelCapabilities(images=False))
     result = await kit.agent(model).run([ImagePart("image/png", url="https://x")])
     assert result.stop.status in ("completed", "failed")
+
+
+async def test_a_steer_said_before_the_run_began_does_not_overtake_its_input(
+    kit: Kit,
+) -> None:
+    agent = kit.agent(["both", "later"])
+    async with agent.start("first", session="s", input_id="i1") as run:
+        await run.steer("and this", input_id="i2")
+        assert (await run.result()).output == "both"
+
+    assert shown(kit.requests()[0].messages) == ["user first", "user and this"]
+    assert (await kit.lines()).count("run.started") == 1

@@ -13,16 +13,53 @@ from agentcore.types.actor import Actor
 from agentcore.types.options import UNSET, NamedTool, Options
 from agentcore.types.policy import Budget
 from agentcore.types.runs import SessionQuery
+from agentcore.types.tools import OUTPUT_TOOL
 
 
-async def test_a_filter_narrows_the_tools_and_adds_none(kit: Kit) -> None:
+async def test_a_filter_narrows_the_tools_of_its_run_only(kit: Kit) -> None:
     agent = kit.agent(["one", "two"])
-    await agent.run("a", session="s", tools_filter=["rw", "no_such_tool", "ro"])
+    await agent.run("a", session="s", tools_filter=["rw", "ro"])
     await agent.run("b", session="s")
 
     names = [[spec.name for spec in request.tools] for request in kit.requests()]
     assert sorted(names[0]) == ["ro", "rw"]
     assert len(names[1]) == 5
+
+
+async def test_a_filter_that_names_what_nobody_offers_ends_the_run_unasked(
+    kit: Kit,
+) -> None:
+    agent = kit.agent(["never"], tools=[kit.ro, kit.rw])
+    names = ["ro", "mail", "find"]
+    result = await agent.run("a", session="s", tools_filter=names)
+
+    assert (result.stop.status, result.stop.reason) == ("failed", "config")
+    assert result.stop.detail == (
+        "tools_filter names 'find', 'mail', which nobody offers; the tools are: ro, rw"
+    )
+    assert kit.requests() == []
+    assert not any(line.startswith("model.") for line in await kit.lines())
+
+
+async def test_a_filter_where_there_are_no_tools_says_so(kit: Kit) -> None:
+    agent = kit.agent(["never"], tools=[])
+    result = await agent.run("a", session="s", tools_filter=["ro"])
+
+    assert result.stop.reason == "config"
+    assert result.stop.detail.endswith("the tools are: none")
+
+
+async def test_a_filter_may_name_the_output_tool_which_is_always_there(
+    kit: Kit,
+) -> None:
+    answer = call(OUTPUT_TOOL, value=7)
+    agent = kit.agent([answer, answer], output_type=int)
+    for names in (["ro", OUTPUT_TOOL], ["ro"]):
+        result = await agent.run("a", session="s", tools_filter=names)
+        assert result.output == 7
+
+    for request in kit.requests():
+        assert [spec.name for spec in request.tools] == ["ro", OUTPUT_TOOL]
 
 
 async def test_an_empty_filter_offers_nothing(kit: Kit) -> None:

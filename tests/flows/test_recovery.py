@@ -24,6 +24,7 @@ from agentcore.types.context import ToolContext
 from agentcore.types.policy import (
     Approve,
     DidNotHappen,
+    Forbid,
     Happened,
     LeaveUnknown,
     UnknownCall,
@@ -195,6 +196,21 @@ async def test_a_call_that_is_no_longer_declared_safe_is_not_run_again(
     await die(kit, store, r.ToolOutcome, [call("idem", text="x")])
     await agent(kit, ["done"], tools=[unsafe]).resume("s")
     assert await kit.outcomes() == [EXTERNAL]
+
+
+async def test_a_safe_call_that_is_forbidden_meanwhile_is_not_run_again(
+    kit: Kit, store: DyingStore
+) -> None:
+    class Closed:
+        def decide(self, call: Any, spec: Any, view: Any) -> Forbid:
+            return Forbid("closed")
+
+    await die(kit, store, r.ToolOutcome, [call("idem", text="x")])
+    result = await agent(kit, ["done"], permissions=Closed()).resume("s")
+
+    assert result.output == "done"
+    assert await kit.outcomes() == [EXTERNAL]
+    assert kit.effects.read() == ["call_1"]
 
 
 @SCENARIO("run-59")

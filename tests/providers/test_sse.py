@@ -122,6 +122,24 @@ def test_an_event_without_end_is_refused_before_it_fills_the_memory(size: int) -
     assert sent <= 10_000 + size
 
 
+@pytest.mark.parametrize(
+    ("chunks", "held"),
+    [
+        ([], False), ([b"data: x\n\n"], False), ([b": ping"], False),
+        ([b":", b" ping\n", b":"], False), ([b"\n"], False), ([b"\n", b":"], False),
+        ([b"data: x\n\n: p"], False), ([b"d"], True), ([b": ping\n\nd"], True),
+        ([b"\n", b"data"], True), ([b"event: ping\n"], True),
+    ],
+)  # fmt: skip
+def test_a_part_of_an_event_is_told_from_a_part_of_a_comment(
+    chunks: list[bytes], held: bool
+) -> None:
+    parser = SseParser()
+    for chunk in chunks:
+        parser.feed(chunk)
+    assert parser.holds_data is held
+
+
 def test_many_events_may_together_be_larger_than_the_limit() -> None:
     parser = SseParser(max_event_bytes=100)
     event = b"data: " + b"x" * 80 + b"\n\n"

@@ -17,6 +17,7 @@ from agentcore._engine.gate import (
     judge,
     nobody_there,
 )
+from agentcore._engine.outcome import lost
 from agentcore._engine.owner import Owner
 from agentcore._engine.planning import Ready, change_arguments
 from agentcore.types import records as r
@@ -60,8 +61,9 @@ def admit_next(owner: Owner, queue: list[Ready]) -> list[Ready]:
 
 def _pass_gate(owner: Owner, ready: Ready) -> r.ToolOutcome | str:
     """The one gate: decisions of people, permission, budget."""
-    if ready.rerun:  # it passed before it was lost
-        return _GO
+    if ready.rerun:  # it passed before it was lost; only a prohibition is news
+        forbidden = isinstance(judge(owner, ready.spec, ready.call), r.ToolOutcome)
+        return lost(ready.state, "no longer allowed") if forbidden else _GO
     run, call_id = owner.run, ready.call.id
     decision = run.decisions.get(call_id)
     refusal = _heed(owner, ready, decision) if decision is not None else None

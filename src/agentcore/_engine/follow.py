@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import anyio
+
 from agentcore._engine.deps import Setup
 from agentcore._engine.feed import Feed
 from agentcore._engine.results import result_of
@@ -15,12 +17,18 @@ from agentcore.types.runs import RunResult
 
 _POLL_SECONDS: Final = 0.05
 """How often a store that cannot be watched is looked at."""
+_PATIENCE_SECONDS: Final = 1.0
+"""How long an owner may write nothing before it is tried whether it lives."""
+_LOOKS: Final = round(_PATIENCE_SECONDS / _POLL_SECONDS)
 
 
 class Follower:
     """Folds another owner's journal forward until an input has been served."""
 
-    __slots__ = ("_projector", "_result", "_setup", "_store", "_wanted", "state")
+    __slots__ = (
+        "_looks", "_projector", "_result", "_setup", "_shown", "_store", "_wanted",
+        "state",
+    )  # fmt: skip
 
     def __init__(
         self, setup: Setup, store: RunStore, session_id: str, wanted: str
@@ -30,6 +38,9 @@ class Follower:
         self._wanted = wanted
         self._projector = setup.projector()
         self._result: RunResult[Any] | None = None
+        self._looks = 0
+        self._shown: int | None = None
+        """Up to here, records are none of a reader's news."""
         self.state = SessionState(session_id)
 
     async def was_served(self) -> bool:
@@ -41,33 +52,34 @@ class Follower:
             self._result = None  # paused, at most
         return served
 
-    async def follow(self, feed: Feed, *, shown_after: int | None = None) -> bool:
-        """Read along until the input is served (true) or nobody owns the session.
+    async def follow(self, feed: Feed) -> bool:
+        """Read along until the input is served (true) or somebody else may own (false).
 
-        Readers are shown what is committed after `shown_after`, by default after what
-        was there when following began.
+        That is so once the owner has let go; and when nothing was written for a while,
+        because an owner that was killed says nothing any more.
         """
-        shown = shown_after
         while self._result is None:
-            fresh = [
-                stored
-                async for stored in self._store.read(
-                    self.state.session_id, self.state.seq
-                )
-            ]
-            if shown is None:
-                shown = fresh[-1].seq if fresh else self.state.seq
-            for stored in fresh:
-                ended = self._take(stored)
-                if stored.seq > shown and feed.readers:
-                    feed.commit(stored.seq, [stored.record])
-                if ended:
-                    return True
-            if self._result is None:
-                if not self.state.owned:
-                    return False
-                await self._wait()
+            if await self.catch_up(feed):
+                return True
+            if self._result is None and not (self.state.owned and await self._news()):
+                return False
         return True
+
+    async def catch_up(self, feed: Feed) -> bool:
+        """Read what is there and show it; tells whether the input is served by then."""
+        fresh = [
+            stored
+            async for stored in self._store.read(self.state.session_id, self.state.seq)
+        ]
+        if self._shown is None:  # what was there before is no news to anybody
+            self._shown = fresh[-1].seq if fresh else self.state.seq
+        for stored in fresh:
+            ended = self._take(stored)
+            if stored.seq > self._shown and feed.readers:
+                feed.commit(stored.seq, [stored.record])
+            if ended:
+                return True
+        return False
 
     def result(self) -> RunResult[Any]:
         """The result of the run that served the input."""
@@ -97,9 +109,14 @@ class Follower:
             self._setup.output,
         )
 
-    async def _wait(self) -> None:
-        store = self._store
-        if isinstance(store, Watch):
-            await store.wait(self.state.session_id, self.state.seq)
-        else:
+    async def _news(self) -> bool:
+        """Wait for a record; false if there was none for a while."""
+        store, state = self._store, self.state
+        if not isinstance(store, Watch):
+            # Whether there is any, the next look will tell.
             await self._setup.clock.sleep(_POLL_SECONDS)
+            self._looks = (self._looks + 1) % _LOOKS
+            return self._looks > 0
+        with anyio.move_on_after(_PATIENCE_SECONDS) as patience:
+            await store.wait(state.session_id, state.seq)
+        return not patience.cancelled_caught

@@ -135,10 +135,11 @@ class RunHandle:
             await self._accept()
             if self._follower is None:
                 await self._open()
-            self._done = anyio.Event()
-            self._reader = self._feed.open(self._reread)
+            done = self._done = anyio.Event()
+            reader = self._reader = self._feed.open(self._reread)
             self._group = await stack.enter_async_context(anyio.create_task_group())
-            self._group.start_soon(self._background)
+            self._group.start_soon(self._background, reader, done)
+            stack.callback(self._feed.drop, reader)
             self._stack = stack.pop_all()
         return self
 
@@ -158,26 +159,21 @@ class RunHandle:
             loop.halt()
         if early and loop is None and self._group is not None:
             self._group.cancel_scope.cancel()  # only reading along: nothing to settle
-        if self._reader is not None:
-            self._feed.drop(self._reader)
         # Not handed on: the caller gets its own error as it is, not in a group.
         await stack.__aexit__(None, None, None)
         if exc is None and self._error is not None and not self._told:
             raise self._error
         return None
 
-    async def _background(self) -> None:
+    async def _background(self, reader: Reader, done: anyio.Event) -> None:
         try:
             await self._work()
             await self._conclude()
         except Exception as error:  # noqa: BLE001 - given to whoever waits for the run
-            self._error = error
-            if self._reader is not None:
-                self._reader.failure = error
+            self._error = reader.failure = error
         finally:
             self._feed.close()
-            if self._done is not None:
-                self._done.set()
+            done.set()
 
     # --- the run ------------------------------------------------------------------
 
@@ -289,7 +285,9 @@ class RunHandle:
             if self._follower is None:
                 self._follower = self._follow(item)
             return
-        self._follower = None
+        if self._follower is not None:
+            await self._follower.catch_up(self._feed)
+            self._follower = None
         run = writer.state.open_run
         if run is not None and run.paused is None:
             attempt = writer.state.resume_attempts + 1
@@ -326,9 +324,7 @@ class RunHandle:
             await self._open()
             if self._follower is not None:  # released on record, not yet in the store
                 await anyio.sleep(_RELEASE_SECONDS)
-        loop = self._loop
-        if loop is None:
-            raise ConfigError(_NOT_ENTERED)
+        loop = cast("Loop", self._loop)  # it follows nobody, so it owns
         async with AsyncExitStack() as stack:
             if self._setup.sinks:
                 pump = SinkPump(self._setup.sinks, self._feed, self._reread)

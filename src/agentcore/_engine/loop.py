@@ -101,6 +101,9 @@ class Loop:
                 error_text(second),
             )
             await self._release()
+        except BaseException:  # asyncio's own cancel once more: no shield keeps it out
+            await self._release()
+            raise
 
     async def _release(self) -> None:
         """Give the lease back, once, even if the caller is cancelled meanwhile."""
@@ -202,7 +205,7 @@ class Loop:
         """The records that open a run: it, and the inputs it starts with, placed."""
         owner = self.owner
         owner.facts.resumed = False
-        first = _inputs_to_start_with(owner.state)
+        first = _inputs_to_start_with(owner.state, owner.facts.wanted)
         run_id = owner.setup.ids.new("run")
         position: Any = "follow_up" if self._starts else "start"
         self._starts += 1
@@ -351,11 +354,17 @@ def _ended(run: RunState, stop: Stop) -> r.RunEnded:
     return r.RunEnded(run.run_id, stop, run.totals.usage(), final)
 
 
-def _inputs_to_start_with(state: SessionState) -> tuple[str, ...]:
-    """All pending steers, or else exactly one follow-up (run semantics Q4)."""
+def _inputs_to_start_with(state: SessionState, wanted: str) -> tuple[str, ...]:
+    """All pending steers, or else exactly one follow-up (run semantics Q4).
+
+    Steers said to a run that was about to start go along with its input, in order.
+    """
     pending = state.pending.values()
-    steers = tuple(item.input_id for item in pending if item.delivery == "steer")
-    return steers or (next(iter(state.pending)),)
+    steers = [item.input_id for item in pending if item.delivery == "steer"]
+    first = next((i.input_id for i in pending if i.delivery == "follow_up"), "")
+    if not steers or first == wanted:
+        steers = [i.input_id for i in pending if i.input_id in (first, *steers)]
+    return tuple(steers)
 
 
 def _deadline(timeout: float | None, limits: Budget | None) -> float:

@@ -94,12 +94,14 @@ def plan_again(owner: Owner) -> list[Ready]:
         call_id = state.planned.call_id
         if state.started and call_id in owner.run.waiting and owner.handler is None:
             continue
+        if state.started and not may_rerun(owner, state):
+            # It has run, or may have: whatever kept its outcome away, never again.
+            owner.writer.stage(lost(state, "no outcome came back"))
+            continue
         again = _usable(owner, state)
         if isinstance(again, Ready):
             again.rerun = state.started
             ready.append(again)
-        elif state.started:
-            owner.writer.stage(lost(state, "it cannot be run again"))
         else:
             owner.writer.stage(again)
     return ready

@@ -16,7 +16,7 @@ from agentcore.types.inbox import Input
 from agentcore.types.json import EMPTY, JsonObject
 from agentcore.types.messages import AssistantMessage, Message
 from agentcore.types.policy import ApprovalRequest, Pending, UnknownCall
-from agentcore.types.records import ApprovalRequested
+from agentcore.types.records import ApprovalRequested, ToolOutcome
 from agentcore.types.runs import CallSummary, RunResult, Stop
 from agentcore.types.usage import RunUsage
 
@@ -34,7 +34,7 @@ class CallSummaries(Sequence[CallSummary]):
         if self._made is None:
             final = self._run.final_call
             self._made = tuple(
-                _summary(call)
+                _summary(call, call.outcome)
                 for call in self._run.calls.values()
                 if call is not final and call.outcome is not None
             )
@@ -154,11 +154,8 @@ def _last_text(messages: Sequence[Message]) -> str:
     return join_text(last.content, "") if type(last) is AssistantMessage else ""
 
 
-def _summary(call: CallState) -> CallSummary:
-    planned, outcome = call.planned, call.outcome
-    if outcome is None:
-        raise ValueError(f"call {planned.call_id} has no outcome")
-    changed = call.changed
+def _summary(call: CallState, outcome: ToolOutcome) -> CallSummary:
+    planned, changed = call.planned, call.changed
     return CallSummary(
         planned.call_id,
         planned.name,
@@ -193,5 +190,7 @@ def _pending(run: RunState) -> tuple[Pending, ...]:
 
 
 def _unknown_call(call: CallState) -> UnknownCall:
-    summary = _summary(call)
-    return UnknownCall(summary.id, summary.name, summary.arguments, summary.text)
+    planned, changed, outcome = call.planned, call.changed, call.outcome
+    arguments = changed if changed is not None else _arguments(call.arguments)
+    output = join_text(outcome.content) if outcome is not None else ""
+    return UnknownCall(planned.call_id, planned.name, arguments, output)

@@ -28,7 +28,8 @@ async def open_toolbox(setup: Setup, run: RunSetup) -> Toolbox:
     """Ask the executor what it offers now.
 
     Raises:
-        ConfigError: two tools share a name, or one has the reserved name.
+        ConfigError: two tools share a name, one has the reserved name, or the run's
+            filter or choice names one there is not.
     """
     listed = await setup.executor.list_tools()
     toolbox = _known(setup, listed, run)
@@ -69,6 +70,9 @@ def _build(
 ) -> Toolbox:
     for spec in listed:
         _check(spec)
+    output = setup.output.tool if setup.output is not None else None
+    if wanted:
+        _check_filter(wanted, listed if output is None else (*listed, output))
     specs = [s for s in listed if wanted is None or s.name in wanted]
     by_name: dict[str, ToolSpec] = {}
     for spec in specs:
@@ -83,10 +87,20 @@ def _build(
                 f"and {spec.source}); rename one or give its toolset a prefix"
             )
         by_name[spec.name] = spec
-    output = setup.output.tool if setup.output is not None else None
     if output is not None:
         specs.append(output)
     return Toolbox(tuple(specs), by_name, _digest(specs))
+
+
+def _check_filter(wanted: frozenset[str], offered: Sequence[ToolSpec]) -> None:
+    """A filter narrows: a name nobody offers is a mistake that would hide a tool."""
+    names = [spec.name for spec in offered]
+    unknown = sorted(wanted.difference(names))
+    if unknown:
+        raise ConfigError(
+            f"tools_filter names {', '.join(map(repr, unknown))}, which nobody offers; "
+            f"the tools are: {', '.join(names) or 'none'}"
+        )
 
 
 def _check(spec: Any) -> None:

@@ -280,7 +280,7 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._wiring().lifetimes.leave()
+        await self._wiring().leave()
 
 
 def _in_event_loop() -> bool:

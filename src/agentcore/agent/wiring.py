@@ -28,10 +28,24 @@ from agentcore.stores.unkept import UnkeptStore
 class Wiring:
     """What all runs of an agent share."""
 
-    __slots__ = ("_clock", "_store", "lifetimes", "local", "private", "setup", "shared")
+    __slots__ = (
+        "_clock",
+        "_locals",
+        "_store",
+        "lifetimes",
+        "local",
+        "private",
+        "setup",
+        "shared",
+    )
 
     def __init__(self, agent: Any, tools: tuple[Tool, ...], model: Model) -> None:
         self.local: LocalToolExecutor = LocalToolExecutor(tools)
+        self._locals = [
+            known
+            for known in (self.local, agent.executor)
+            if isinstance(known, LocalToolExecutor)
+        ]
         executor = _executor(self.local, tools, agent.executor)
         self._store: RunStore | None = agent.store
         self._clock = agent.clock
@@ -68,6 +82,12 @@ class Wiring:
             sinks=tuple(agent.sinks),
             owner=f"{os.getpid()}:{RandomIds().new('owner')}",
         )
+
+    async def leave(self) -> None:
+        """Close the parts after the last user, and leave no thread without work."""
+        await self.lifetimes.leave()
+        for executor in self._locals:
+            executor.end_idle_workers()
 
     def _own_store(self, kept: bool) -> RunStore:
         """The agent's store; it keeps everything, whoever reads."""

@@ -29,6 +29,8 @@ DEFAULT_SIZE = 8
 """Threads of a pool, running and abandoned ones together."""
 IDLE_SECONDS = 10.0
 """How long a thread without work stays."""
+_END_SECONDS = 0.1
+"""How long an idle thread is waited for; it only has to wake up and end."""
 
 
 class _Job(Generic[T]):
@@ -107,7 +109,8 @@ class WorkerPool:
         self._pid = os.getpid()
         self._wake = threading.Condition(threading.Lock())
         self._queue: deque[_Job[Any]] = deque()
-        self._threads = self._idle = self._held = 0
+        self._threads = self._held = self._endings = 0
+        self._idle: set[threading.Thread] = set()
 
     @property
     def held(self) -> int:
@@ -117,7 +120,7 @@ class WorkerPool:
     @property
     def busy(self) -> int:
         """Threads that run a function, held ones included."""
-        return self._threads - self._idle
+        return self._threads - len(self._idle)
 
     @property
     def waiting(self) -> int:
@@ -145,6 +148,20 @@ class WorkerPool:
             self._leave(job)
         return job.outcome()
 
+    def end_idle(self) -> None:
+        """End the threads that have nothing to do; new ones start when needed.
+
+        Harmless at any time: work that is waiting or running goes on.
+        """
+        if self._pid != os.getpid():
+            return  # forked: the threads stayed behind
+        with self._wake:
+            self._endings += 1
+            ending = tuple(self._idle)
+            self._wake.notify_all()
+        for thread in ending:
+            thread.join(_END_SECONDS)
+
     # --- on the loop: the lock is held for a few instructions only -------------------
 
     def _submit(self, job: _Job[Any]) -> None:
@@ -152,7 +169,7 @@ class WorkerPool:
             self._reset()  # forked: the threads stayed behind
         with self._wake:
             self._queue.append(job)
-            grow = len(self._queue) > self._idle and self._threads < self.size
+            grow = len(self._queue) > len(self._idle) and self._threads < self.size
             self._threads += grow
             if not grow:
                 self._wake.notify()
@@ -183,24 +200,30 @@ class WorkerPool:
     # --- in the threads --------------------------------------------------------------
 
     def _serve(self) -> None:
+        thread = threading.current_thread()
         with self._wake:
-            self._idle += 1
-        while (job := self._next()) is not None:
+            self._idle.add(thread)
+            endings = self._endings
+        while (job := self._next(thread, endings)) is not None:
             job.run()
             with self._wake:
                 abandoned = job.state == "abandoned"
                 job.state = "done"
                 self._held -= abandoned
-                self._idle += 1  # before the caller knows, who may come right back
+                # Before the caller knows, who may come right back, or end us.
+                self._idle.add(thread)
+                endings = self._endings
             if not abandoned:
                 job.report()
             del job  # an idle thread keeps nobody's objects alive
 
-    def _next(self) -> _Job[Any] | None:
+    def _next(self, thread: threading.Thread, endings: int) -> _Job[Any] | None:
         with self._wake:
-            found = self._wake.wait_for(lambda: self._queue, self._idle_seconds)
-            self._idle -= 1
-            if not found:
+            self._wake.wait_for(
+                lambda: self._queue or self._endings > endings, self._idle_seconds
+            )
+            self._idle.remove(thread)
+            if not self._queue:
                 self._threads -= 1
                 return None
             job = self._queue.popleft()

@@ -29,8 +29,8 @@ class LocalToolExecutor:
 
     A tool that is a `SyncTool` runs in a worker thread, so it never holds up the event
     loop; a cancelled call abandons its thread, which stays counted until the tool
-    returns. Entering and leaving cost nothing and may happen any number of times, on
-    any event loop.
+    returns. Entering costs nothing; leaving ends the threads that are idle. Both may
+    happen any number of times, on any event loop.
 
     Args:
         tools: `@tool` functions, or anything with the `Tool` protocol.
@@ -40,7 +40,7 @@ class LocalToolExecutor:
         ConfigError: something is no tool, or two tools share a name.
     """
 
-    opens_nothing = True  # entering and leaving are free, so nobody has to count them
+    opens_nothing = True  # so nobody has to count who is inside
 
     def __init__(
         self, tools: Iterable[Tool], *, workers: WorkerPool | int = DEFAULT_SIZE
@@ -72,7 +72,11 @@ class LocalToolExecutor:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        return None
+        self.end_idle_workers()
+
+    def end_idle_workers(self) -> None:
+        """End threads that have nothing to do; without it they stay ten seconds."""
+        self._workers.end_idle()
 
     async def list_tools(
         self, context: ToolContext[Any] | None = None

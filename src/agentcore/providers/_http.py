@@ -31,11 +31,13 @@ from anyio.lowlevel import RunVar
 
 from agentcore._base.frozen import frozen
 from agentcore._base.guard import REAL_REQUESTS_ALLOWED
-from agentcore.errors import ConfigError, ProviderError
+from agentcore.errors import ConfigError, ProviderError, Timeout
 from agentcore.providers._faults import error_from_response, error_from_transport
 
 ERROR_BODY_LIMIT: Final = 64 * 1024
 """Bytes of an error body that are read; the rest is not fetched."""
+ERROR_BODY_SECONDS: Final = 10.0
+"""How long one is read; what has come by then has to do."""
 
 _CLOSE_SECONDS: Final = 5.0
 _KEPT_CONNECTIONS: Final = 100
@@ -48,17 +50,30 @@ class HttpTimeout:
     connect: float = 10.0
     """Until a connection stands."""
     read: float = 120.0
-    """Between two pieces of the answer, and until its first."""
+    """Between two signs of life, of whatever kind, and until the first."""
+    idle: float = 600.0
+    """In which only the connection is kept alive (`: ping`) and nothing of the answer
+    comes. Some vendors let a request wait for minutes like that."""
 
 
 class Answer:
     """A vendor's answer: its head, and its body a piece at a time."""
 
-    __slots__ = ("_body", "_response", "headers", "host", "status")
+    __slots__ = (
+        "_body",
+        "_idle_seconds",
+        "_idle_since",
+        "_response",
+        "headers",
+        "host",
+        "status",
+    )
 
-    def __init__(self, response: httpx.Response, host: str) -> None:
+    def __init__(self, response: httpx.Response, host: str, idle: float) -> None:
         self._response = response
         self._body = response.aiter_bytes()
+        self._idle_seconds = idle
+        self._idle_since: float | None = None
         self.headers: Mapping[str, str] = response.headers
         self.host = host
         self.status = response.status_code
@@ -80,10 +95,34 @@ class Answer:
         For error bodies: where one breaks off, its status is an answer too.
         """
         body = b""
-        with contextlib.suppress(ProviderError):
+        in_time = anyio.move_on_after(ERROR_BODY_SECONDS)
+        with in_time, contextlib.suppress(ProviderError):
             while len(body) < limit and (piece := await self.read()) is not None:
                 body += piece
         return body[:limit]
+
+    def note_data(self) -> None:
+        """The last piece held something of the answer."""
+        self._idle_since = None
+
+    def note_idle(self) -> float:
+        """The last piece held nothing of the answer; seconds for which that is so.
+
+        Such pieces keep `HttpTimeout.read` from ever being over.
+
+        Raises:
+            Timeout: it has been so for too long.
+        """
+        now = anyio.current_time()
+        if self._idle_since is None:
+            self._idle_since = now
+        idle = now - self._idle_since
+        if idle >= self._idle_seconds:
+            raise Timeout(
+                f"{self.host} kept the connection alive for {idle:.0f} s and sent "
+                "nothing of the answer"
+            )
+        return idle
 
     async def aclose(self) -> None:
         """Close the connection, or give it back if the body was read to its end."""
@@ -180,7 +219,8 @@ class HttpPool:
         """
         self._guard()
         async with self:
-            answer = Answer(await self._send(path, body, headers), self.host)
+            response = await self._send(path, body, headers)
+            answer = Answer(response, self.host, self._timeout.idle)
             try:
                 if not 200 <= answer.status < 300:
                     raise error_from_response(

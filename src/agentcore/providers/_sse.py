@@ -77,6 +77,12 @@ class SseParser:
             self._hold(len(rest))
         return self._events(blocks)
 
+    @property
+    def holds_data(self) -> bool:
+        """Some of the next event is here already, and it is no comment."""
+        head = b"".join(self._parts[:2]).lstrip(b"\n")
+        return bool(head) and not head.startswith(b":")
+
     def end(self) -> list[SseEvent]:
         """The event that was still open when the stream ended, if it had any data.
 

@@ -183,7 +183,8 @@ class RunOptions(TypedDict, total=False):
     budget: Budget
     """May only lower the agent's own limits."""
     tools_filter: Sequence[str]
-    """Names of the tools to offer; may only narrow."""
+    """Names of the tools to offer; may only narrow. One that nobody offers ends the run
+    with `failed/config` before a request leaves."""
     asks: Any
     ephemeral: bool
     history: Literal["full", "none"]

@@ -114,8 +114,8 @@ class OpenAIChatModel:
             win over the library's own.
         options: defaults for every request; the request's own options lie over them.
         capabilities: what the model takes, where it differs from its vendor's usual.
-        http_timeout: patience. A number is the seconds between two pieces of the
-            answer (120 by default); connecting may take 10.
+        http_timeout: patience. A number is the seconds in which nothing of the answer
+            comes, be the connection kept alive or not; connecting may take 10.
         provider: the vendor's name: which profile applies, which block of
             `Options.provider` is sent, and the head of `id`. A name the library does
             not know needs `base_url`.
@@ -153,7 +153,7 @@ class OpenAIChatModel:
         # At the vendor's own address nothing works without a key; elsewhere it may.
         self._needs_key = base_url is None and headers is None
         if isinstance(http_timeout, int | float):
-            http_timeout = HttpTimeout(read=http_timeout)
+            http_timeout = HttpTimeout(read=http_timeout, idle=http_timeout)
         self._pool = HttpPool(
             profile.base_url if base_url is None else base_url,
             timeout=http_timeout,
@@ -251,7 +251,13 @@ class OpenAIChatModel:
             while not (ended or decoder.complete):
                 piece = await _next(answer, decoder)
                 ended = piece is None
-                for event in parser.end() if piece is None else parser.feed(piece):
+                events = parser.end() if piece is None else parser.feed(piece)
+                if events or parser.holds_data:
+                    answer.note_data()
+                elif not ended:
+                    idle = answer.note_idle()
+                    ended = decoder.may_end and idle >= _GRACE_SECONDS
+                for event in events:
                     for delta in _feed(decoder, event, ended):
                         yield delta
             last: list[ModelDelta] = []
@@ -301,8 +307,13 @@ class _WholeBody:
         self._size += len(chunk)
         if self._size > MAX_EVENT_BYTES:
             raise BadResponse(f"the reply is larger than {MAX_EVENT_BYTES} bytes")
-        self._parts.append(chunk)
+        if self._parts or not chunk.isspace():  # blank until the reply is ready
+            self._parts.append(chunk)
         return []
+
+    @property
+    def holds_data(self) -> bool:
+        return bool(self._parts)
 
     def end(self) -> list[SseEvent]:
         return [SseEvent("whole", b"".join(self._parts))]
