@@ -132,6 +132,8 @@ class Place:
     """Gives the store; told whether anybody could read the journal again."""
     lifetimes: Lifetimes
     make_input: MakeInput
+    live: set[Any]
+    """The handles that are at work."""
     watch: bool = True
     """The store can be watched."""
     private: bool = False

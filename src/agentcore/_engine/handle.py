@@ -15,6 +15,7 @@ from typing import Any, Final, Self, cast
 
 import anyio
 from anyio.abc import TaskGroup
+from typing_extensions import override
 
 from agentcore._engine.decisions import accept_decisions
 from agentcore._engine.deps import Place, RunSetup, Setup
@@ -22,10 +23,12 @@ from agentcore._engine.feed import NOBODY, Feed, Reader
 from agentcore._engine.follow import Follower
 from agentcore._engine.inbox import stage_item
 from agentcore._engine.loop import Loop
+from agentcore._engine.outside import Voice
 from agentcore._engine.owner import Owner
 from agentcore._engine.results import (
     result_of,
     result_of_unserved,
+    result_of_waiting,
     result_of_withdrawn,
 )
 from agentcore._engine.session import (
@@ -48,13 +51,13 @@ _RELEASE_SECONDS: Final = 0.005
 _NOT_ENTERED: Final = "the run has not been started: use `async with agent.start(...)`"
 
 
-class RunHandle:
+class RunHandle(Voice):
     """What `ToolLoopAgent.start` and `.resume` return."""
 
     __slots__ = (
         "_decisions", "_done", "_error", "_feed", "_follower", "_fresh", "_group",
-        "_input", "_loop", "_place", "_position", "_reader", "_result", "_setup",
-        "_stack", "_store", "_told", "_used", "_yours", "session_id",
+        "_halting", "_input", "_loop", "_place", "_position", "_reader", "_result",
+        "_setup", "_stack", "_store", "_told", "_used", "_yours", "session_id",
     )  # fmt: skip
 
     def __init__(
@@ -79,7 +82,7 @@ class RunHandle:
         """The session cannot exist yet."""
         self._decisions = decisions
         self._position = 0
-        self._used = False
+        self._used = self._halting = False
         self._feed = NOBODY
         self._loop: Loop | None = None
         self._follower: Follower | None = None
@@ -112,6 +115,7 @@ class RunHandle:
             self._feed = Feed()
         self._store = place.store(bool(setup.sinks))
         await place.lifetimes.enter()
+        place.live.add(self)
         try:
             await self._accept()
             if self._follower is None:
@@ -119,7 +123,7 @@ class RunHandle:
             await self._work()
             await self._conclude()
         finally:
-            await place.lifetimes.leave()
+            await self._leave()
         return self._own_result()
 
     # --- entered: drive beside the caller -----------------------------------------
@@ -131,7 +135,8 @@ class RunHandle:
         self._feed = Feed()
         async with AsyncExitStack() as stack:
             await self._place.lifetimes.enter()
-            stack.push_async_callback(self._place.lifetimes.leave)
+            stack.push_async_callback(self._leave)
+            self._place.live.add(self)
             await self._accept()
             if self._follower is None:
                 await self._open()
@@ -165,6 +170,16 @@ class RunHandle:
             raise self._error
         return None
 
+    async def _leave(self) -> None:
+        self._place.live.discard(self)
+        await self._place.lifetimes.leave()
+
+    def halt(self) -> None:
+        """The host shuts down: settle what runs, pause, release. From any thread."""
+        self._halting = True
+        if self._loop is not None:
+            self._loop.owner.call_soon(Loop.halt, self._loop)
+
     async def _background(self, reader: Reader, done: anyio.Event) -> None:
         try:
             await self._work()
@@ -197,14 +212,7 @@ class RunHandle:
             raise self._error
         return self._own_result()
 
-    async def steer(self, message: Any, *, input_id: str | None = None) -> Receipt:
-        """Say something before the next model request. Durable on return."""
-        return await self._say(message, "steer", input_id)
-
-    async def follow_up(self, message: Any, *, input_id: str | None = None) -> Receipt:
-        """Say something for a run of its own after this one. Durable on return."""
-        return await self._say(message, "follow_up", input_id)
-
+    @override
     async def _say(
         self, message: Any, delivery: i.Delivery, input_id: str | None
     ) -> Receipt:
@@ -216,9 +224,8 @@ class RunHandle:
                 "this run is over, and without a store so is its session; give the "
                 "agent a store to go on in a session"
             )
-        if input_id is None:
-            input_id = self._setup.ids.new("input")
-        item = self._place.make_input(message, delivery, input_id, self._yours)
+        name = input_id or self._setup.ids.new("input")
+        item = self._place.make_input(message, delivery, name, self._yours)
         return await self._store.accept(self.session_id, item)
 
     async def cancel(self, reason: str = "") -> Receipt:
@@ -228,8 +235,8 @@ class RunHandle:
         """
         if self._done is None:
             raise ConfigError(_NOT_ENTERED)
-        cancel_id = self._setup.ids.new("cancel")
-        item = i.Cancel(cancel_id, self._yours.actor, reason=reason)
+        name = self._setup.ids.new("cancel")
+        item = i.Cancel(name, self._yours.actor, reason=reason)
         if self._result is not None:
             return Receipt(item.id, 0, note="already_ended")
         loop = self._loop
@@ -300,11 +307,11 @@ class RunHandle:
         # may have been withdrawn since it was accepted.
         writer.inbox_version = writer.inbox_seen + (not self._place.private)
         wanted = item.id if item is not None else ""
-        self._loop = Loop(
-            Owner(self._setup, self._yours, writer, wanted), self._on_stop
-        )
+        owner = Owner(self._setup, self._yours, writer, wanted)
         # An open run is what is resumed; without one, what is pending.
-        self._loop.owner.facts.resumed = item is None and run is None
+        owner.facts.resumed = item is None and run is None
+        owner.facts.halted = self._halting
+        self._loop = Loop(owner, self._on_stop)
         if run is not None:
             await self._loop.prepare()
 
@@ -320,6 +327,9 @@ class RunHandle:
         while self._follower is not None:
             if await self._follower.follow(self._feed):
                 self._keep(self._follower.result())
+                return
+            if self._halting:
+                self._keep(result_of_waiting(self.session_id))
                 return
             await self._open()
             if self._follower is not None:  # released on record, not yet in the store

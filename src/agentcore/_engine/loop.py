@@ -250,9 +250,10 @@ class Loop:
 
     async def reopen(self) -> None:
         """An open run was found: what its last owner left is settled first."""
-        await self.open()
-        if self.owner.state.open_run is None:
-            return  # its tools cannot be had: it has ended
+        if not self.owner.facts.halted:  # one that starts nothing needs no tools
+            await self.open()
+            if self.owner.state.open_run is None:
+                return  # its tools cannot be had: it has ended
         stop = await recover(self.owner)
         if stop is not None:
             await self._end(d.End(stop))

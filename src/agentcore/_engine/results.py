@@ -120,6 +120,11 @@ def result_of_unserved(
     return None
 
 
+def result_of_waiting(session_id: str) -> RunResult[Any]:
+    """The result of a caller who left before its input came to its turn."""
+    return _unserved(session_id, _WAITING)
+
+
 def result_of_withdrawn(session_id: str) -> RunResult[Any]:
     """The result of a caller whose input was taken back."""
     return _unserved(session_id, _WITHDRAWN)

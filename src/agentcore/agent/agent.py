@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, Self
 
 import anyio
 from anyio.lowlevel import current_token
-from typing_extensions import TypeVar, Unpack
+from typing_extensions import TypeVar, Unpack, override
 
 from agentcore._base.clock import SystemClock
 from agentcore._base.ids import RandomIds
@@ -263,6 +263,7 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
             decisions=decisions,
         )
 
+    @override
     def _wiring(self) -> Wiring:
         if not self._parts:
             self._parts.append(Wiring(self, self._tools, self._model))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import anyio
 
 from agentcore._base.describe import type_name
 from agentcore._engine.deps import RunSetup
+from agentcore._engine.outside import Attachment, cancel_session
 from agentcore._engine.session import (
     accept_input,
-    cancel_open_run,
     withdraw_input,
 )
 from agentcore.agent.options import check_id, input_item
@@ -20,6 +24,11 @@ from agentcore.stores.transfer import fork_session
 from agentcore.types.actor import Actor
 from agentcore.types.inbox import Cancel, Delivery, InboxItem, Release, Withdraw
 from agentcore.types.runs import Receipt
+
+if TYPE_CHECKING:
+    from agentcore.agent.wiring import Wiring
+
+_TURN_SECONDS: Final = 0.005
 
 
 class SessionDoors:
@@ -33,6 +42,10 @@ class SessionDoors:
 
     store: RunStore | None
     ids: IdSource
+
+    @abstractmethod
+    def _wiring(self) -> Wiring:
+        """The agent's parts, put together."""
 
     async def submit(
         self,
@@ -74,7 +87,8 @@ class SessionDoors:
         if actor is not None and not isinstance(actor, Actor):
             raise ConfigError(f"actor must be an Actor, not {type_name(actor)}")
         item = Cancel(self.ids.new("cancel"), actor, reason=reason)
-        return await cancel_open_run(self._store(), check_id("session", session), item)
+        check_id("session", session)
+        return await cancel_session(self._wiring().setup, self._store(), session, item)
 
     async def withdraw(self, session: str, input_id: str) -> Receipt:
         """Take back an input that has not been placed.
@@ -105,6 +119,35 @@ class SessionDoors:
             )
         item = Release(self.ids.new("item"), tuple(input_ids or ()))
         return await self._send(session, item)
+
+    def attach(self, session: str, *, after: int = 0) -> Attachment:
+        """Look on while a session is run, by whatever process, without owning it.
+
+        `async with agent.attach(session) as run`: iterate it for the records after
+        number `after`, gap-free, until nobody owns the session; `await run.result()`
+        for what its last run came to.
+
+        Raises:
+            ConfigError: the agent has no store, or `after` is no record's number.
+        """
+        if not isinstance(after, int) or isinstance(after, bool) or after < 0:
+            raise ConfigError(f"after must be the number of a record, not {after!r}")
+        check_id("session", session)
+        return Attachment(
+            self._wiring().setup, input_item, self._store(), session, after
+        )
+
+    async def shutdown(self) -> None:
+        """Pause everything this agent runs here, and let go of its sessions.
+
+        No cancel: what runs is settled as at the end of `async with agent.start(…)`,
+        and `resume` goes on with it, in any process. Returns when all is let go.
+        """
+        live = self._wiring().live
+        while live:
+            for handle in list(live):
+                handle.halt()
+            await anyio.sleep(_TURN_SECONDS)
 
     async def fork(self, session: str, *, at: int) -> str:
         """Make a new session of the records up to number `at`; returns its id.

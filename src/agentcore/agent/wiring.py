@@ -33,6 +33,7 @@ class Wiring:
         "_locals",
         "_store",
         "lifetimes",
+        "live",
         "local",
         "private",
         "setup",
@@ -50,13 +51,16 @@ class Wiring:
         self._store: RunStore | None = agent.store
         self._clock = agent.clock
         self.lifetimes: Lifetimes = Lifetimes((executor, model, self._store))
+        self.live: set[Any] = set()
+        """The handles that are at work."""
         self.private: Place = Place(
-            self._private_store, self.lifetimes, input_item, private=True
+            self._private_store, self.lifetimes, input_item, self.live, private=True
         )
         self.shared: Place = Place(
             self._own_store,
             self.lifetimes,
             input_item,
+            self.live,
             watch=isinstance(self._store, Watch),
         )
         self.setup: Setup = Setup(
