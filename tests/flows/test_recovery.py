@@ -379,9 +379,14 @@ async def test_progress_starts_the_count_of_resumes_anew(
 @pytest.fixture
 def left_behind() -> Iterator[subprocess.Popen[bytes]]:
     """A process group that ignores TERM, with a child that does so too."""
-    script = "trap '' TERM; sleep 600 & sleep 600"
-    child = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+    script = "trap '' TERM; sleep 600 & echo ready; sleep 600"
+    child = subprocess.Popen(
+        ["sh", "-c", script], start_new_session=True, stdout=subprocess.PIPE
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
     yield child
+    child.stdout.close()
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
