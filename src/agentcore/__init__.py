@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from agentcore.types.policy import Budget as Budget
     from agentcore.types.policy import Deny as Deny
     from agentcore.types.policy import Forbid as Forbid
+    from agentcore.types.runs import Check as Check
+    from agentcore.types.runs import CheckResult as CheckResult
     from agentcore.types.runs import RunResult as RunResult
     from agentcore.types.runs import Stop as Stop
     from agentcore.types.tools import ToolCall as ToolCall
@@ -88,6 +90,8 @@ _LAZY = {
     "AudioPart": "agentcore.types.content",
     "Budget": "agentcore.types.policy",
     "BudgetPolicy": "agentcore.protocols.policy",
+    "Check": "agentcore.types.runs",
+    "CheckResult": "agentcore.types.runs",
     "Committed": "agentcore.types.events",
     "ConfigError": "agentcore.errors",
     "Deny": "agentcore.types.policy",
@@ -148,6 +152,8 @@ __all__ = [
     "AudioPart",
     "Budget",
     "BudgetPolicy",
+    "Check",
+    "CheckResult",
     "Committed",
     "ConfigError",
     "Deny",

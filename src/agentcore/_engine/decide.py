@@ -16,7 +16,7 @@ from agentcore.journal.repetition import NUDGE_AT
 from agentcore.journal.state import RunState, SessionState
 from agentcore.types.records import ModelOutcome, QuestionAsked
 from agentcore.types.records.run import PauseReason
-from agentcore.types.runs import Stop
+from agentcore.types.runs import Check, Stop
 
 # --- actions ----------------------------------------------------------------------
 
@@ -36,6 +36,13 @@ class Request:
     """Ask the model; `nudge` is added to this request only."""
 
     nudge: str = ""
+
+
+@frozen
+class RunCheck:
+    """Look at what the run did, by the check of this number."""
+
+    number: int
 
 
 @frozen
@@ -63,7 +70,7 @@ class Idle:
     """Nothing can be done by this owner."""
 
 
-Action: TypeAlias = Start | Calls | Request | Retry | Pause | End | Idle
+Action: TypeAlias = Start | Calls | Request | RunCheck | Retry | Pause | End | Idle
 
 START: Final = Start()
 CALLS: Final = Calls()
@@ -82,6 +89,7 @@ class Facts:
 
     max_attempts: int
     output_retries: int
+    checks: tuple[Check, ...] = ()
     wanted: str = ""
     """The input this owner was started for; it is served whatever came before."""
     resumed: bool = False
@@ -265,8 +273,21 @@ def _unanswered(run: RunState, state: SessionState, facts: Facts) -> Action | No
     """Something the model has not seen, or asked for, is there."""
     if run.final_call is None and (run.batch or run.rejected):
         return NUDGE_REPEAT if run.repetition.equal >= NUDGE_AT else REQUEST
-    if run.placed_seq > run.head_seq or _steer_waits(state):
+    if max(run.placed_seq, run.repair_seq) > run.head_seq or _steer_waits(state):
         return REQUEST
+    return None
+
+
+def _unchecked(run: RunState, state: SessionState, facts: Facts) -> Action | None:
+    """Effects that a check has not looked at yet (settled 39: the phase `checking`)."""
+    if not run.effects:
+        return None
+    for number, check in enumerate(facts.checks):
+        seen = run.evidence.get(check.name)
+        tools = run.effects.keys() if check.after is None else check.after
+        changed = max((run.effects.get(name, 0) for name in tools), default=0)
+        if changed and (seen is None or seen.start_seq < max(changed, run.placed_seq)):
+            return RunCheck(number)
     return None
 
 
@@ -284,4 +305,5 @@ _RULES: Final[tuple[Rule, ...]] = (
     _reply,
     _stuck,
     _unanswered,
+    _unchecked,
 )

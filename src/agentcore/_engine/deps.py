@@ -21,6 +21,7 @@ from agentcore.types.json import EMPTY, JsonObject
 from agentcore.types.model import OutputSchema
 from agentcore.types.options import NO_OPTIONS, Options
 from agentcore.types.policy import ApprovalRequest, Budget, Decision, Question
+from agentcore.types.runs import Check
 from agentcore.types.tools import ToolSpec
 
 
@@ -84,6 +85,8 @@ class Setup:
     ask_timeout: float = 60.0
     on_unknown: Literal["pause", "continue"] = "pause"
     max_resumes: int = 3
+    checks: tuple[Check, ...] = ()
+    repair_rounds: int = 0
     sinks: Sequence[EventSink] = ()
     owner: str = ""
     deadlines: DeadlineBook = field(default_factory=DeadlineBook)

@@ -15,15 +15,14 @@ from typing import Any, Final, Self, cast
 
 import anyio
 from anyio.abc import TaskGroup
-from typing_extensions import override
 
+from agentcore._engine.controls import NOT_ENTERED, Controls
 from agentcore._engine.decisions import accept_decisions
 from agentcore._engine.deps import Place, RunSetup, Setup
 from agentcore._engine.feed import NOBODY, Feed, Reader
 from agentcore._engine.follow import Follower
 from agentcore._engine.inbox import stage_item
 from agentcore._engine.loop import Loop
-from agentcore._engine.outside import Voice
 from agentcore._engine.owner import Owner
 from agentcore._engine.results import (
     result_of,
@@ -33,7 +32,6 @@ from agentcore._engine.results import (
 )
 from agentcore._engine.session import (
     accept_input,
-    cancel_open_run,
     open_session,
 )
 from agentcore._engine.sinks import SinkPump
@@ -44,14 +42,13 @@ from agentcore.types import inbox as i
 from agentcore.types import records as r
 from agentcore.types.json import EMPTY
 from agentcore.types.policy import Decision
-from agentcore.types.runs import Receipt, RunResult
+from agentcore.types.runs import RunResult
 
 _UNOPENED: Final = cast("RunStore", None)
 _RELEASE_SECONDS: Final = 0.005
-_NOT_ENTERED: Final = "the run has not been started: use `async with agent.start(...)`"
 
 
-class RunHandle(Voice):
+class RunHandle(Controls):
     """What `ToolLoopAgent.start` and `.resume` return."""
 
     __slots__ = (
@@ -157,7 +154,7 @@ class RunHandle(Voice):
         """Wait for the session's work, or, leaving early, pause it for the host."""
         stack, self._stack = self._stack, None
         if stack is None:
-            raise ConfigError(_NOT_ENTERED)
+            raise ConfigError(NOT_ENTERED)
         loop = self._loop
         early = self._result is None or exc is not None
         if early and loop is not None and not loop.finished:
@@ -195,7 +192,7 @@ class RunHandle(Voice):
     def __aiter__(self) -> Reader:
         """The events up to the end of the run that served this caller's input."""
         if self._reader is None:
-            raise ConfigError(_NOT_ENTERED)
+            raise ConfigError(NOT_ENTERED)
         return self._reader
 
     async def result(self) -> RunResult[Any]:
@@ -205,54 +202,12 @@ class RunHandle(Voice):
             StoreError: the journal failed under the run.
         """
         if self._done is None:
-            raise ConfigError(_NOT_ENTERED)
+            raise ConfigError(NOT_ENTERED)
         await self._done.wait()
         if self._error is not None:
             self._told = True
             raise self._error
         return self._own_result()
-
-    @override
-    async def _say(
-        self, message: Any, delivery: i.Delivery, input_id: str | None
-    ) -> Receipt:
-        if self._done is None:
-            raise ConfigError(_NOT_ENTERED)
-        loop = self._loop
-        if self._place.private and loop is not None and loop.finished:
-            raise ConfigError(
-                "this run is over, and without a store so is its session; give the "
-                "agent a store to go on in a session"
-            )
-        name = input_id or self._setup.ids.new("input")
-        item = self._place.make_input(message, delivery, name, self._yours)
-        return await self._store.accept(self.session_id, item)
-
-    async def cancel(self, reason: str = "") -> Receipt:
-        """Stop the run; what had started is settled honestly.
-
-        `reason` goes on record and into `stop.detail`.
-        """
-        if self._done is None:
-            raise ConfigError(_NOT_ENTERED)
-        name = self._setup.ids.new("cancel")
-        item = i.Cancel(name, self._yours.actor, reason=reason)
-        if self._result is not None:
-            return Receipt(item.id, 0, note="already_ended")
-        loop = self._loop
-        if loop is None:
-            return await cancel_open_run(self._store, self.session_id, item)
-        run = loop.owner.state.open_run
-        if run is not None and run.cancel is not None:
-            return Receipt(run.cancel.cancel_id, run.cancel.position, duplicate=True)
-        return await self._store.accept(self.session_id, item)
-
-    async def pause(self) -> None:
-        """Let the current batch end, then pause at the next boundary."""
-        if self._done is None:
-            raise ConfigError(_NOT_ENTERED)
-        if self._loop is not None:
-            self._loop.owner.facts.pausing = True
 
     # --- opening and driving ------------------------------------------------------
 

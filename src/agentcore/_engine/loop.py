@@ -21,6 +21,7 @@ import anyio
 from agentcore._base.describe import error_text
 from agentcore._engine import decide as d
 from agentcore._engine.cancellation import endure
+from agentcore._engine.checks import run_check, verification_at_end
 from agentcore._engine.inbox import fold_cancel, fold_inbox, place_steers
 from agentcore._engine.model_step import ModelStep
 from agentcore._engine.owner import Owner
@@ -31,7 +32,7 @@ from agentcore.errors import ConfigError, StoreError
 from agentcore.journal.state import RunState, SessionState
 from agentcore.types import records as r
 from agentcore.types.policy import Budget
-from agentcore.types.runs import Stop
+from agentcore.types.runs import Stop, Verification
 
 logger = logging.getLogger("agentcore")
 
@@ -270,6 +271,9 @@ class Loop:
     def _retry(self, action: d.Retry) -> Awaitable[Stop | None]:
         return self._model.retry()
 
+    def _check(self, action: d.RunCheck) -> Awaitable[None]:
+        return run_check(self.owner, action.number)
+
     async def _pause(self, action: d.Pause) -> None:
         owner = self.owner
         run = owner.state.open_run
@@ -320,7 +324,8 @@ class Loop:
             owner.facts.halted or owner.facts.pausing
         )
         starts = self._starts
-        tail: list[r.Record] = [_ended(run, stop)]
+        verification = await verification_at_end(owner)
+        tail: list[r.Record] = [_ended(run, stop, verification)]
         if successor:
             tail += self._opening()
         if not await owner.writer.finish(tuple(tail)):
@@ -343,6 +348,7 @@ class Loop:
         d.Start: _start,
         d.Calls: _calls,
         d.Request: _request,
+        d.RunCheck: _check,
         d.Retry: _retry,
         d.Pause: _pause,
         d.End: _end,
@@ -350,9 +356,12 @@ class Loop:
     }
 
 
-def _ended(run: RunState, stop: Stop) -> r.RunEnded:
+def _ended(
+    run: RunState, stop: Stop, verification: Verification | None = None
+) -> r.RunEnded:
     final = run.outcome.req_id if run.outcome and stop.status == "completed" else None
-    return r.RunEnded(run.run_id, stop, run.totals.usage(), final)
+    said = verification or run.verification
+    return r.RunEnded(run.run_id, stop, run.totals.usage(), final, said)
 
 
 def _inputs_to_start_with(state: SessionState, wanted: str) -> tuple[str, ...]:

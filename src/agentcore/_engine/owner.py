@@ -74,7 +74,9 @@ class Owner:
         self.setup = setup
         self.yours = yours
         self.writer = writer
-        self.facts = Facts(setup.retry.max_attempts, setup.output_retries, wanted)
+        self.facts = Facts(
+            setup.retry.max_attempts, setup.output_retries, setup.checks, wanted
+        )
         self.view = LiveView(writer.state, writer.projector, setup.clock)
         self.scope: anyio.CancelScope = cast("anyio.CancelScope", None)
         """There from the moment the owner drives."""

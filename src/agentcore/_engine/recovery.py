@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentcore._engine.checks import settle_check
 from agentcore._engine.inbox import fold_inbox
 from agentcore._engine.model_step import ModelStep
 from agentcore._engine.outcome import (
@@ -46,6 +47,7 @@ async def settle(
     if run is None:
         return
     model.settle(run)
+    settle_check(owner, "stopped before it ended")
     await tools.settle()
     await _settle_calls(owner, run, ending=ending)
     await owner.writer.commit()
@@ -82,6 +84,7 @@ async def recover(owner: Owner) -> Stop | None:
     run = owner.run
     await _end_orphans(run)
     _lose_request(owner, run)
+    settle_check(owner, "its owner ended before it did")
     unknown = _lose_calls(owner, run)
     attempts = owner.state.resume_attempts
     if run.paused is None and run.cancel is None:

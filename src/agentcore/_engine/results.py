@@ -88,7 +88,8 @@ def result_of(
         session_id=session_id,
         run_id=run.run_id,
         pending=_pending(run),
-        verification=run.ended.verification if run.ended else "not_applicable",
+        verification=run.ended.verification if run.ended else run.verification,
+        evidence=tuple(run.evidence.values()),
     )
 
 

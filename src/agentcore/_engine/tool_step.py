@@ -16,7 +16,12 @@ import anyio
 
 from agentcore._engine.admission import admit_next
 from agentcore._engine.cancellation import in_cancelled_scope, was_cancelled
-from agentcore._engine.gate import ask_approval, request_approval
+from agentcore._engine.gate import (
+    Questions,
+    Suspended,
+    ask_approval,
+    request_approval,
+)
 from agentcore._engine.inbox import fold_cancel
 from agentcore._engine.outcome import (
     defect_of,
@@ -31,7 +36,6 @@ from agentcore._engine.outcome import (
 )
 from agentcore._engine.owner import Owner
 from agentcore._engine.planning import Ready, plan_again, plan_calls
-from agentcore._engine.questions import Questions, Suspended
 from agentcore.types import records as r
 from agentcore.types.content import BlobRef, ToolCallPart
 from agentcore.types.context import ToolContext

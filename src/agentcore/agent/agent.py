@@ -38,7 +38,7 @@ from agentcore.types.inbox import Input
 from agentcore.types.json import EMPTY
 from agentcore.types.options import NO_OPTIONS, Options
 from agentcore.types.policy import Budget, Decision
-from agentcore.types.runs import AgentHealth, RunOptions, RunResult
+from agentcore.types.runs import AgentHealth, Check, RunOptions, RunResult
 
 OutputT = TypeVar("OutputT", default=str)
 
@@ -91,6 +91,10 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
     on_unknown: Literal["pause", "continue"] = "pause"
     """After a crash in a call that may have reached the outside: ask what happened
     (`RunResult.pending` holds an `UnknownCall`), or tell the model it is unknown."""
+    checks: Sequence[Check] = ()
+    """Look at a run's effects before it may complete; what they find is evidence."""
+    repair_rounds: int = 0
+    """How often, in one run, the output of a failed check goes back to the model."""
     sinks: Sequence[EventSink] = ()
     clock: Clock = _SYSTEM_CLOCK
     ids: IdSource = field(default_factory=RandomIds)

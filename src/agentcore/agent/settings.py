@@ -14,6 +14,7 @@ from agentcore.protocols.tools import Tool
 from agentcore.tools.toolset import collect_tools
 from agentcore.types.options import Options
 from agentcore.types.policy import Budget
+from agentcore.types.runs import Check
 from agentcore.types.tools import OUTPUT_TOOL
 
 
@@ -105,9 +106,23 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "output_retries": (int,),
     "ask_timeout": (int, float),
 }
+
+
+def _are_checks(value: Any) -> bool:
+    if isinstance(value, (str, Check)) or not isinstance(value, Sequence):
+        return False
+    named = {check.name for check in value if isinstance(check, Check)}
+    return len(named) == len(value)
+
+
 _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "output_mode": (lambda v: v in ("tool", "native"), "'tool' or 'native'"),
     "output_retries": (lambda v: v >= 0, "at least 0"),
+    "checks": (_are_checks, "a list of Check objects, each of another name"),
+    "repair_rounds": (
+        lambda v: type(v) is int and v >= 0,
+        "an int of at least 0",
+    ),
     "on_unknown": (lambda v: v in ("pause", "continue"), "'pause' or 'continue'"),
     "ask_timeout": (lambda v: v > 0, "more than 0 seconds"),
     "sinks": (_are_sinks, "a list of objects with the method 'emit'"),

@@ -83,6 +83,8 @@ class Wiring:
             asks=agent.asks,
             ask_timeout=agent.ask_timeout,
             on_unknown=agent.on_unknown,
+            checks=tuple(agent.checks),
+            repair_rounds=agent.repair_rounds,
             sinks=tuple(agent.sinks),
             owner=f"{os.getpid()}:{RandomIds().new('owner')}",
         )

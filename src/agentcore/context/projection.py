@@ -105,6 +105,7 @@ class HistoryProjector:
         "_accepted",
         "_batch",
         "_chain",
+        "_check",
         "_dropped",
         "_hashed",
         "_held",
@@ -128,6 +129,7 @@ class HistoryProjector:
         self._requested = False
         self._chain: hashlib.blake2b | None = None  # made when a digest is asked for
         self._hashed = 0
+        self._check = ""
 
     @property
     def takes(self) -> Mapping[type, object]:
@@ -276,6 +278,14 @@ class HistoryProjector:
         if type(self._messages[-1]) is not ToolMessage and not self._batch:
             self._messages.append(host_note(record.errors))
 
+    def _look(self, record: r.EvidenceStarted) -> None:
+        self._check = record.check
+
+    def _find(self, record: r.EvidenceRecorded) -> None:
+        if record.repair:
+            note = f"The check {self._check!r} failed: {record.output}".rstrip()
+            self._messages.append(host_note(f"{note}\nRepair it, then answer again."))
+
     def _start(self, record: r.RunStarted) -> None:
         self._requested = False
 
@@ -294,6 +304,8 @@ class HistoryProjector:
         r.ToolOutcome: _outcome,
         r.ApprovalDecided: _confirm,
         r.OutputRejected: _reject,
+        r.EvidenceStarted: _look,
+        r.EvidenceRecorded: _find,
         r.RunStarted: _start,
         r.RunEnded: _end,
     }

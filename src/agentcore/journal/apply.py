@@ -265,6 +265,11 @@ def _outcome(state: SessionState, record: r.ToolOutcome) -> None:
     if run.groups:
         run.groups.pop(record.call_id, None)
     planned = call.planned
+    if record.effect != "none":
+        effects = run.effects
+        if not effects:
+            effects = run.effects = {}
+        effects[planned.name] = state.seq
     if planned.name == OUTPUT_TOOL and record.status == "ok":
         run.final_call = call
     elif call.started:
@@ -276,7 +281,7 @@ def _outcome(state: SessionState, record: r.ToolOutcome) -> None:
     elif "limit" in record.meta:
         run.exhausted = record.meta["limit"]
     if not run.open_calls:
-        _count_invalid(run)
+        run.count_invalid()
 
 
 def _note_meta(run: RunState, call: CallState, record: r.ToolOutcome) -> None:
@@ -285,21 +290,6 @@ def _note_meta(run: RunState, call: CallState, record: r.ToolOutcome) -> None:
         run.repetition.add((call.planned.name, call.planned.args_hash, record.content))
     if meta.get("on_fatal") == "end":
         run.fatal_call = call
-
-
-def _count_invalid(run: RunState) -> None:
-    """A reply all of whose calls were unusable is one round closer to `stuck`.
-
-    A rejected final answer has its own bound.
-    """
-    if run.rejected:
-        return
-    for call in run.batch:
-        outcome = call.outcome
-        if outcome is None or outcome.status not in ("invalid_args", "unavailable"):
-            run.invalid_rounds = 0
-            return
-    run.invalid_rounds += 1
 
 
 # --- decisions and the ledger -----------------------------------------------------
@@ -345,6 +335,19 @@ def _recorded(state: SessionState, record: r.UsageRecorded) -> None:
         run.totals.add(record.usage)
 
 
+# --- evidence ---------------------------------------------------------------------
+
+
+def _checking(state: SessionState, record: r.EvidenceStarted) -> None:
+    run = _run(state)
+    run.checking = record
+    run.checking_seq = state.seq
+
+
+def _evidence(state: SessionState, record: r.EvidenceRecorded) -> None:
+    _run(state).note_evidence(record, state.seq)
+
+
 CHANGES: Final[dict[type, Callable[[SessionState, Any], None]]] = {
     r.SessionCreated: _created,
     r.OwnerAcquired: _acquired,
@@ -377,5 +380,7 @@ CHANGES: Final[dict[type, Callable[[SessionState, Any], None]]] = {
     r.ToolCheckpoint: _progress,
     r.UsageReserved: _reserved,
     r.UsageRecorded: _recorded,
+    r.EvidenceStarted: _checking,
+    r.EvidenceRecorded: _evidence,
 }
 """What each kind of record changes; `apply` counts and looks up here."""

@@ -12,6 +12,8 @@ from agentcore.types.policy import Approve, Charge, Deny
 from agentcore.types.records import (
     ApprovalRequested,
     CancelRequested,
+    EvidenceRecorded,
+    EvidenceStarted,
     InputAccepted,
     ModelIntent,
     ModelOutcome,
@@ -23,11 +25,13 @@ from agentcore.types.records import (
     ToolOutcome,
     ToolPlanned,
 )
+from agentcore.types.runs import Evidence, Verification
 from agentcore.types.tools import Effects, Replay
 from agentcore.types.usage import RunUsage, Usage
 
 # What most sessions never need: one dict for all, replaced and never filled.
 NONE: Final[dict[str, Any]] = {}
+_UNUSABLE: Final = frozenset({"invalid_args", "unavailable"})
 
 
 class CallState:
@@ -165,6 +169,15 @@ class RunState:
     """Calls of unknown outcome about which a person must say what happened."""
     groups: dict[str, ToolCheckpoint] = field(default_factory=lambda: NONE)
     """The newest process group of a call that has no outcome, by call id."""
+    effects: dict[str, int] = field(default_factory=lambda: NONE)
+    """Where the last outcome of a tool was that had, or may have had, an effect."""
+    checking: EvidenceStarted | None = None
+    checking_seq: int = 0
+    evidence: dict[str, Evidence] = field(default_factory=lambda: NONE)
+    """The newest evidence of each check, by its name."""
+    repairs: int = 0
+    repair_seq: int = 0
+    """Where the output of a failed check was shown to the model."""
     cancel: CancelRequested | None = None
     paused: RunPaused | None = None
     ended: RunEnded | None = None
@@ -173,6 +186,61 @@ class RunState:
     def is_open(self) -> bool:
         """Not ended; it may be paused."""
         return self.ended is None
+
+    def count_invalid(self) -> None:
+        """A reply all of whose calls were unusable is one round closer to `stuck`.
+
+        A rejected final answer has its own bound.
+        """
+        if self.rejected:
+            return
+        for call in self.batch:
+            outcome = call.outcome
+            if outcome is None or outcome.status not in _UNUSABLE:
+                self.invalid_rounds = 0
+                return
+        self.invalid_rounds += 1
+
+    def note_evidence(self, record: EvidenceRecorded, seq: int) -> None:
+        """A check that was under way has found something."""
+        started = self.checking
+        if started is None or started.evidence_id != record.evidence_id:
+            return
+        self.checking = None
+        found = Evidence(
+            record.evidence_id,
+            started.check,
+            record.result,
+            0 if record.interrupted else self.checking_seq,
+            started.fingerprint,
+            record.output,
+        )
+        self.evidence = {**self.evidence, started.check: found}
+        if record.repair:
+            self.repairs = record.repair
+            self.repair_seq = seq
+            self.final_call = None
+
+    def is_current(self, evidence: Evidence) -> bool:
+        """Nothing has happened since that the check did not see."""
+        changed = max(self.effects.values(), default=0)
+        return max(changed, self.placed_seq) <= evidence.start_seq
+
+    @property
+    def verification(self) -> Verification:
+        """What the evidence says of the run's effects (run semantics 2.8)."""
+        if not self.effects:
+            return "not_applicable"
+        results = {
+            found.result if self.is_current(found) else "stale"
+            for found in self.evidence.values()
+            if found.start_seq
+        }
+        if "failed" in results:
+            return "failed"
+        if "passed" in results and "error" not in results:
+            return "stale" if "stale" in results else "passed"
+        return "stale" if "stale" in results else "unverified"
 
 
 class SessionState:

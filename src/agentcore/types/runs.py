@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from inspect import iscoroutinefunction
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypedDict
 
 from typing_extensions import TypeVar
 
 from agentcore._base.frozen import frozen
+from agentcore.errors import ConfigError
 from agentcore.types.actor import Actor
 from agentcore.types.content import (
     BlobRef,
@@ -91,6 +93,48 @@ class Evidence:
     output: str = ""
     kind: Literal["evidence"] = "evidence"
     extra: JsonObject = EMPTY
+
+
+@frozen
+class CheckResult:
+    """What a check found."""
+
+    passed: bool
+    output: str = ""
+    """Shown to whoever reads the evidence, and to the model where it is to repair."""
+
+
+@frozen
+class Check:
+    """Looks at what a run did before it may end, such as by running the tests.
+
+    What it finds is evidence beside the run's status and never changes it (settled 11).
+
+    Raises:
+        ConfigError: a part is of a wrong type; at construction.
+    """
+
+    name: str
+    run: Callable[[], Awaitable[CheckResult | bool]]
+    """An async function of no argument."""
+    after: frozenset[str] | None = None
+    """The tools whose effects it looks at; by default, those of any tool."""
+    fingerprint: Callable[[], Awaitable[str]] | None = None
+    """Names the state of what it looks at: evidence is stale once that has changed."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ConfigError("Check.name must be a str that is not empty")
+        for what in ("run", "fingerprint"):
+            function = getattr(self, what)
+            given = function is not None or what == "run"
+            if given and not iscoroutinefunction(function):
+                raise ConfigError(f"Check.{what} must be an async function")
+        after: Any = self.after
+        if isinstance(after, str):
+            raise ConfigError("Check.after must be a set of tool names, not a str")
+        if after is not None:
+            object.__setattr__(self, "after", frozenset(after))
 
 
 @frozen
@@ -317,6 +361,8 @@ __all__ = [
     "AgentHealth",
     "BlobRef",
     "CallSummary",
+    "Check",
+    "CheckResult",
     "Decisions",
     "Evidence",
     "ForkOrigin",

@@ -62,6 +62,10 @@ class EvidenceRecorded:
     result: Literal["passed", "failed", "error"]
     output: str = ""
     full: BlobRef | None = None
+    interrupted: bool = False
+    """The check was cut short: an error that says nothing, and it is due again."""
+    repair: int = 0
+    """The round of repair this begins: the output is shown to the model; 0 for none."""
     kind: Literal["evidence.recorded"] = "evidence.recorded"
     extra: JsonObject = EMPTY
 
