@@ -158,7 +158,8 @@ async def test_a_blocking_tool_never_delays_a_ticker() -> None:
 
 
 async def test_an_abandoned_tool_holds_its_worker_visibly() -> None:
-    local, delays = executor(sleep, add, workers=1), list[float]()
+    local = LocalToolExecutor([sleep, add], workers=1, grace=0)
+    delays: list[float] = []
     assert local.held_workers == 0
 
     async with ticker(delays):
@@ -176,7 +177,7 @@ async def test_an_abandoned_tool_holds_its_worker_visibly() -> None:
 
 async def test_executors_may_share_a_pool() -> None:
     pool = WorkerPool(1)
-    one = LocalToolExecutor([sleep], workers=pool)
+    one = LocalToolExecutor([sleep], workers=pool, grace=0)
     other = LocalToolExecutor([sleep], workers=pool)
 
     with anyio.move_on_after(0.05):

@@ -36,6 +36,8 @@ from agentcore.types.policy import Charge, Exhausted
 from agentcore.types.runs import Stop
 
 _ONE_REQUEST: Final = Charge(requests=1)
+_PARTIAL_CHARS: Final = 4096
+_PARTIAL_SECONDS: Final = 1.0
 _DELTAS_PER_YIELD: Final = 64
 """The event loop gets a turn at least this often while deltas are at hand."""
 
@@ -223,6 +225,7 @@ class ModelStep:
         text = self._text
         response: ModelResponse | None = None
         seen = 0
+        partial = _Partial(owner, request)
         owner.in_effect = True
         async with owner.setup.model.stream(request) as deltas:
             async for delta in deltas:
@@ -238,6 +241,7 @@ class ModelStep:
                 seen += 1
                 if not seen % _DELTAS_PER_YIELD:
                     await anyio.lowlevel.checkpoint()
+                    await partial.keep(text)
         if response is None:
             raise BrokenStream(
                 f"{owner.setup.model.id}: the stream ended without its response",
@@ -341,6 +345,39 @@ class ModelStep:
         if errors:
             rounds = self._owner.run.output_rejections + 1
             self._owner.writer.stage(r.OutputRejected(req_id, errors, rounds))
+
+
+class _Partial:
+    """Keeps what has streamed on record, so that a crash loses little of it.
+
+    An increment is written once 4 KB more have come, at most one for each turn of the
+    event loop the stream takes; small replies leave none (run semantics 2.2).
+    """
+
+    __slots__ = ("_due", "_kept", "_owner", "_request")
+
+    def __init__(self, owner: Owner, request: ModelRequest) -> None:
+        self._owner = owner
+        self._request = request
+        self._kept = 0
+        """Pieces that are on record."""
+        self._due = owner.now() + _PARTIAL_SECONDS
+
+    async def keep(self, pieces: list[str]) -> None:
+        owner = self._owner
+        writer = owner.writer
+        now = owner.now()
+        fresh = "".join(pieces[self._kept :])
+        if not writer.kept or not fresh:
+            return
+        if len(fresh) < _PARTIAL_CHARS and now < self._due:
+            return
+        self._kept = len(pieces)
+        self._due = now + _PARTIAL_SECONDS
+        await writer.turn()
+        request = self._request
+        writer.stage(r.ModelPartial(request.request_id, request.attempt, clean(fresh)))
+        await writer.commit()
 
 
 def _label(error: ProviderError) -> str:

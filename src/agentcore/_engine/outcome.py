@@ -30,10 +30,16 @@ from agentcore.types.content import (
     ImagePart,
     ResultPart,
     TextPart,
+    join_text,
 )
 from agentcore.types.json import EMPTY, Unknown
 from agentcore.types.records import ToolOutcome
-from agentcore.types.tools import ToolFailure, ToolResult, ToolSpec
+from agentcore.types.tools import (
+    DEFAULT_OUTPUT_CAP,
+    ToolFailure,
+    ToolResult,
+    ToolSpec,
+)
 
 _HEAD_SHARE: Final = 0.75
 """Share of a shortened result that shows its beginning."""
@@ -103,6 +109,15 @@ def lost(call: CallState, cause: str) -> ToolOutcome:
     effect: Effect = "none" if call.effects == "none" else "unknown"
     text = TextPart("its outcome was lost when the process running it ended")
     return ToolOutcome(call.planned.call_id, "unknown", effect, (text,), cause)
+
+
+def shortened(result: ToolResult, spec: ToolSpec | None) -> tuple[ResultPart, ...]:
+    """The content of a result, its text cut to the cap and kept nowhere else."""
+    cap = spec.output_cap if spec is not None else DEFAULT_OUTPUT_CAP
+    if _length(result.content) <= cap:
+        return tuple(map(_clean, result.content))
+    text = clean(join_text(result.content))
+    return (TextPart(f"{text[:cap]}[… {len(text) - cap} characters left out …]"),)
 
 
 def not_started(call_id: str, cause: str) -> ToolOutcome:

@@ -27,6 +27,7 @@ from agentcore._engine.planning import may_rerun
 from agentcore._engine.tool_step import ToolStep
 from agentcore.journal.state import RunState
 from agentcore.types import records as r
+from agentcore.types.content import TextPart
 from agentcore.types.records.model import ModelStatus
 from agentcore.types.runs import Stop
 
@@ -115,7 +116,10 @@ def _lose_request(owner: Owner, run: RunState) -> None:
     if run.request is None:
         return
     status: ModelStatus = "aborted" if run.cancel is not None else "unknown"
-    outcome = r.ModelOutcome(run.request.req_id, run.request.attempt, status)
+    text = "".join(run.partials)
+    content = (TextPart(text),) if text else ()
+    request = run.request
+    outcome = r.ModelOutcome(request.req_id, request.attempt, status, content)
     owner.writer.stage(outcome)
     owner.writer.stage(r.UsageRecorded(outcome.req_id, None, estimated=True))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -32,6 +33,7 @@ from agentcore._engine.outcome import (
     outcome_with_blob,
     own_cancellation,
     result_of_error,
+    shortened,
     timed_out,
 )
 from agentcore._engine.owner import Owner
@@ -271,6 +273,24 @@ class ToolStep:
     async def save(self, data: bytes, media_type: str) -> BlobRef:
         """Keep bytes in the run's store."""
         return await self._owner.writer.store.put_blob(data, media_type=media_type)
+
+    def late_result(self, call_id: str, result: ToolResult) -> None:
+        """Note what a call came to after it was given up; from any thread."""
+        self._owner.spawn_soon(partial(self._note_late, call_id, result))
+
+    async def _note_late(self, call_id: str, result: ToolResult) -> None:
+        owner = self._owner
+        writer, run = owner.writer, owner.state.open_run
+        call = run.calls.get(call_id) if run is not None else None
+        if call is None or writer.closed or defect_of(result):
+            return
+        outcome = call.outcome
+        if outcome is None or outcome.status != "unknown":
+            return
+        text = shortened(result, owner.toolbox.by_name.get(call.planned.name))
+        await writer.turn()
+        writer.stage(r.ToolLateResult(call_id, text))
+        await writer.commit()
 
     async def ask(self, call_id: str, question: Question) -> Answer:
         """Ask the user, and keep question and answer on record."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import math
 import os
 import sys
 import threading
@@ -36,9 +37,14 @@ _END_SECONDS = 0.1
 class _Job(Generic[T]):
     """One call: made on the loop, run in a thread, reported back to the loop."""
 
-    __slots__ = ("_context", "_post", "_work", "done", "error", "state", "value")
+    __slots__ = (
+        "_context", "_post", "_work", "done", "error", "late", "state", "value",
+    )  # fmt: skip
 
-    def __init__(self, work: Callable[[], T]) -> None:
+    def __init__(
+        self, work: Callable[[], T], late: Callable[[T], object] | None = None
+    ) -> None:
+        self.late = late
         self._work: Callable[[], T] | None = work
         self._context = contextvars.copy_context()
         native: Any = anyio.lowlevel.current_token().native_token
@@ -127,26 +133,46 @@ class WorkerPool:
         """Callers that wait for a thread."""
         return len(self._queue)
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(
+        self,
+        work: Callable[[], T],
+        *,
+        grace: Callable[[], float] = float,
+        late: Callable[[T], object] | None = None,
+    ) -> T:
         """Run `work` in a thread and return what it returns.
 
         The thread sees a copy of the caller's context variables. A caller cancelled
-        while it waits for a thread leaves without `work` having started; later, the
-        thread is abandoned and counts as `held` until `work` returns, whose outcome is
-        dropped.
+        while it waits for a thread leaves without `work` having started. Later, the
+        thread has `grace()` seconds to return in spite of it, which counts as if nobody
+        had cancelled; then it is abandoned and counts as `held` until `work` returns.
+        What that comes to is given to `late`, in the thread, and dropped otherwise.
 
         Raises:
             Unavailable: no thread could be started; `work` did not run.
             BaseException: what `work` raised.
         """
         await anyio.lowlevel.checkpoint_if_cancelled()
-        job = _Job(work)
+        job = _Job(work, late)
         self._submit(job)
         try:
             await job.done.wait()
+        except anyio.get_cancelled_exc_class():
+            if not await self._returns(job, grace):
+                raise
         finally:
             self._leave(job)
         return job.outcome()
+
+    async def _returns(self, job: _Job[Any], grace: Callable[[], float]) -> bool:
+        """A call cut short comes to its end in time."""
+        # asyncio's own cancel would be lost if it were not raised on.
+        scoped = anyio.current_effective_deadline() == -math.inf
+        if job.state == "waiting" or not scoped:
+            return False
+        with anyio.move_on_after(grace(), shield=True):
+            await job.done.wait()
+        return job.done.is_set()
 
     def end_idle(self) -> None:
         """End the threads that have nothing to do; new ones start when needed.
@@ -215,6 +241,9 @@ class WorkerPool:
                 endings = self._endings
             if not abandoned:
                 job.report()
+            elif job.late is not None and job.error is None:
+                with contextlib.suppress(RuntimeError):  # its loop has ended
+                    job.late(job.value)
             del job  # an idle thread keeps nobody's objects alive
 
     def _next(self, thread: threading.Thread, endings: int) -> _Job[Any] | None:

@@ -7,6 +7,7 @@ executor alike; nothing here adds to what the tool itself does.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -22,6 +23,8 @@ _Call: TypeAlias = Callable[[JsonObject, ToolContext[Any]], Awaitable[ToolResult
 _SyncCall: TypeAlias = Callable[[JsonObject, ToolContext[Any]], ToolResult]
 
 _NAMES_SHOWN = 20
+GRACE_SECONDS = 2.0
+"""Between a cancel and the end of patience with a blocking tool."""
 
 
 class LocalToolExecutor:
@@ -35,6 +38,7 @@ class LocalToolExecutor:
     Args:
         tools: `@tool` functions, or anything with the `Tool` protocol.
         workers: Threads at most for blocking tools, or a pool to share with others.
+        grace: Seconds a blocking tool that is cancelled has to return by itself.
 
     Raises:
         ConfigError: something is no tool, or two tools share a name.
@@ -43,8 +47,15 @@ class LocalToolExecutor:
     opens_nothing = True  # so nobody has to count who is inside
 
     def __init__(
-        self, tools: Iterable[Tool], *, workers: WorkerPool | int = DEFAULT_SIZE
+        self,
+        tools: Iterable[Tool],
+        *,
+        workers: WorkerPool | int = DEFAULT_SIZE,
+        grace: float = GRACE_SECONDS,
     ) -> None:
+        if not isinstance(grace, (int, float)) or grace < 0:
+            raise ConfigError(f"grace must be seconds of at least 0, not {grace!r}")
+        self._grace = grace
         self._tools = _by_name(tools)
         self._specs = tuple(tool.spec for tool in self._tools.values())
         self._calls: dict[str, _Call] = {}
@@ -111,8 +122,15 @@ class LocalToolExecutor:
         if blocking is None:
             raise self._not_found(call.name)
         return await self._workers.run(
-            functools.partial(blocking, call.arguments, context)
+            functools.partial(blocking, call.arguments, context),
+            grace=functools.partial(self._grace_of, call, time.monotonic()),
+            late=context.late_result,
         )
+
+    def _grace_of(self, call: ToolCall, started: float) -> float:
+        """Who is out of time has had its time; who is cancelled gets some more."""
+        out_of_time = time.monotonic() - started >= call.timeout
+        return 0.0 if out_of_time else self._grace
 
     def _not_found(self, name: str) -> NotFound:
         names = ", ".join(list(self._tools)[:_NAMES_SHOWN]) or "none"

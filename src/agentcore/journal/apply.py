@@ -170,8 +170,14 @@ def _ended(state: SessionState, record: r.RunEnded) -> None:
 def _request(state: SessionState, record: r.ModelIntent) -> None:
     run = _run(state)
     run.request = record
+    run.partials = ()
     run.head_seq = record.head_seq
     run.totals.requests += 1
+
+
+def _partial(state: SessionState, record: r.ModelPartial) -> None:
+    run = _run(state)
+    run.partials = (*run.partials, record.text)
 
 
 def _reply(state: SessionState, record: r.ModelOutcome) -> None:
@@ -367,6 +373,7 @@ CHANGES: Final[dict[type, Callable[[SessionState, Any], None]]] = {
     r.RunUnpaused: _unpaused,
     r.RunEnded: _ended,
     r.ModelIntent: _request,
+    r.ModelPartial: _partial,
     r.ModelOutcome: _reply,
     r.OutputRejected: _rejected,
     r.ToolsAdvertised: _advertised,

@@ -128,6 +128,8 @@ class RunState:
     """Where the last input was placed."""
     request: ModelIntent | None = None
     """The request in flight."""
+    partials: tuple[str, ...] = ()
+    """What had streamed of it, as far as that is on record."""
     head_seq: int = 0
     """Prefix the last request showed the model."""
     outcome: ModelOutcome | None = None

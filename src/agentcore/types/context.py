@@ -10,7 +10,7 @@ from agentcore.types.actor import Actor
 from agentcore.types.content import BlobRef
 from agentcore.types.policy import Answer, Question
 from agentcore.types.runs import RunView
-from agentcore.types.tools import ToolCall
+from agentcore.types.tools import ToolCall, ToolResult
 
 DepsT = TypeVar("DepsT", default=None)
 
@@ -30,6 +30,10 @@ class ToolDoors(Protocol):
 
     async def save(self, data: bytes, media_type: str) -> BlobRef:
         """Keep bytes in the run's store."""
+        ...
+
+    def late_result(self, call_id: str, result: ToolResult) -> None:
+        """Note what a call came to after it was given up; from any thread."""
         ...
 
     async def ask(self, call_id: str, question: Question) -> Answer:
@@ -85,6 +89,14 @@ class ToolContext(Generic[DepsT]):
     ) -> BlobRef:
         """Keep bytes in the run's store; equal bytes are stored once."""
         return await self._doors.save(data, media_type)
+
+    def late_result(self, result: ToolResult) -> None:
+        """For executors: what the call came to after it was given up as unknown.
+
+        It is kept beside the outcome, which stays as it is; the model is not told.
+        Callable from any thread; without an open run it is dropped.
+        """
+        self._doors.late_result(self.call.id, result)
 
     async def ask(self, question: Question) -> Answer:
         """Ask the user and wait for the answer.

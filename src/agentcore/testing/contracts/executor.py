@@ -54,6 +54,9 @@ class _Doors:
         """Kept nowhere."""
         return BlobRef("0" * 32, len(data), media_type)
 
+    def late_result(self, *_: object) -> None:
+        """Noted nowhere."""
+
     async def ask(self, call_id: str, question: Question) -> NoReturn:
         """Nobody is there."""
         raise ToolError(f"nobody answers {call_id}: {question.text}")
