@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import logging
 import math
 import os
 import sys
@@ -25,6 +26,8 @@ import anyio.lowlevel
 from agentcore.errors import ConfigError, Unavailable
 
 T = TypeVar("T")
+
+_logger = logging.getLogger("agentcore")
 
 DEFAULT_SIZE = 8
 """Threads of a pool, running and abandoned ones together."""
@@ -242,8 +245,10 @@ class WorkerPool:
             if not abandoned:
                 job.report()
             elif job.late is not None and job.error is None:
-                with contextlib.suppress(RuntimeError):  # its loop has ended
+                try:
                     job.late(job.value)
+                except Exception:
+                    _logger.debug("nobody takes a late result", exc_info=True)
             del job  # an idle thread keeps nobody's objects alive
 
     def _next(self, thread: threading.Thread, endings: int) -> _Job[Any] | None:
