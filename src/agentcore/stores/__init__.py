@@ -1,6 +1,5 @@
 """Where journals live. Each file is the whole `RunStore` of one backend."""
 
-from agentcore.stores.jsonl import JsonlRunStore as JsonlRunStore
 from agentcore.stores.memory import MemoryRunStore as MemoryRunStore
 
-__all__ = ["JsonlRunStore", "MemoryRunStore"]
+__all__ = ["MemoryRunStore"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Self
 
 from agentcore.errors import AgentCoreError, CorruptRecord, SessionNotFound
 from agentcore.stores._jsonl_journal import Place
@@ -83,14 +83,33 @@ class Reader:
         return [StoredRecord(n, epoch, at, r) for n, r in stored if n > self._after]
 
 
-async def stream(
-    reader: Reader, run: Callable[..., Awaitable[Any]]
-) -> AsyncIterator[StoredRecord]:
-    """The records of a reader whose steps `run` runs."""
-    while (records := await run(reader.step)) is not None:
-        for stored in records:
-            yield stored
-        if reader.error is not None:
-            break
-    if reader.error is not None:
-        raise reader.error
+class Stream:
+    """The records of a reader whose steps `run` runs.
+
+    No generator: it holds nothing, so it may be left at any point without a word.
+    """
+
+    __slots__ = ("_batch", "_done", "_reader", "_run")
+
+    def __init__(self, reader: Reader, run: Callable[..., Awaitable[Any]]) -> None:
+        self._reader = reader
+        self._run = run
+        self._batch: Iterator[StoredRecord] = iter(())
+        self._done = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> StoredRecord:
+        for stored in self._batch:
+            return stored
+        if not self._done and self._reader.error is None:
+            records = await self._run(self._reader.step)
+            if records is not None:
+                self._batch = iter(records)
+                return next(self._batch)
+        self._done = True
+        error, self._reader.error = self._reader.error, None
+        if error is not None:
+            raise error
+        raise StopAsyncIteration

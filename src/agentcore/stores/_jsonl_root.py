@@ -161,14 +161,17 @@ class Root:
 
     def _sweep(self) -> None:
         """Finish deletions that a crash interrupted; drop what it left half made."""
-        entries = [(e, os.lstat(e).st_mtime) for e in self.scratch.iterdir()]
-        if not entries:
+        made = {}
+        for entry in (*self.scratch.iterdir(), *filter(_is_ours, self.path.iterdir())):
+            with suppress(FileNotFoundError):  # it was somebody's, and is done
+                made[entry] = os.lstat(entry).st_mtime
+        if not made:
             return
         probe = unique(self.scratch, "now")  # the file system's clock, not the host's
         probe.touch()
         now = os.lstat(probe).st_mtime
         probe.unlink()
-        for entry, at in entries:
+        for entry, at in made.items():
             if now - at > _ABANDONED:
                 with suppress(OSError):
                     self.discard(entry)
@@ -277,7 +280,7 @@ class Root:
 
 
 def _is_ours(entry: Path) -> bool:
-    """A marker that another process is writing right now."""
+    """A marker that a process is writing, or was when it died."""
     return entry.name.startswith("file-")
 
 

@@ -44,7 +44,7 @@ from agentcore.stores._jsonl_journal import Journal, lost
 from agentcore.stores._jsonl_lines import Lines
 from agentcore.stores._jsonl_listing import Listing
 from agentcore.stores._jsonl_os import failing, need_flock
-from agentcore.stores._jsonl_read import stream
+from agentcore.stores._jsonl_read import Stream
 from agentcore.stores._jsonl_root import Root
 from agentcore.stores._jsonl_session import Session
 from agentcore.stores._jsonl_watch import POLL_SECONDS, Lookout, tell
@@ -265,7 +265,7 @@ class JsonlRunStore:
 
     def read(self, session_id: str, after: int = 0) -> AsyncIterator[StoredRecord]:
         """See `RunStore.read`; lines that are appended later do not show."""
-        return stream(self._get(session_id).reader(after), self._run)
+        return Stream(self._get(session_id).reader(after), self._run)
 
     # --- blobs ------------------------------------------------------------------
 
