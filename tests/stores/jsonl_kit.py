@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from agentcore.stores.jsonl import JsonlRunStore
 from agentcore.types.records import Record, StateChanged, StoredRecord
@@ -81,14 +83,26 @@ def end(process: "subprocess.Popen[str]") -> None:
     process.communicate(timeout=PATIENCE)
 
 
-def open_files() -> set[str]:
-    """What this process holds open below a temporary folder."""
+def below(path: Path, pattern: str = "*") -> list[Path]:
+    """What lies in a folder, sorted."""
+    return sorted(path.glob(pattern))
+
+
+def open_files(path: Path) -> set[str]:
+    """What this process holds open below a folder."""
     found = set()
     for fd in os.listdir("/proc/self/fd"):
         try:
             target = os.readlink(f"/proc/self/fd/{fd}")
         except FileNotFoundError:
             continue
-        if "journal" in target or ".lock" in target or "inbox" in target:
+        if target.startswith(str(path)):
             found.add(target)
     return found
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for what another thread does."""
+    with anyio.fail_after(PATIENCE):
+        while not condition():  # noqa: ASYNC110 - it tells nobody when it is done
+            await anyio.sleep(0.01)

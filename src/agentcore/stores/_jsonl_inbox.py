@@ -202,13 +202,15 @@ class Inbox:
 
     def _read_list(self) -> None:
         path = self._place.folder / IDS
-        try:
-            with path.open("rb") as file:
-                file.seek(self._listed)
-                data = file.read()
-        except FileNotFoundError:
-            data = b""
-        for raw in data.split(b"\n")[:-1]:
+        size = path.stat().st_size if path.exists() else 0
+        if size < self._listed:  # somebody deleted it, or made it again
+            self._forget(self._nonce)
+        if size == self._listed:
+            return
+        with path.open("rb") as file:
+            file.seek(self._listed)
+            lines = file.read().split(b"\n")
+        for raw in lines[:-1]:
             entry: Any = None
             with suppress(Unsealed, ValueError):
                 unseal(raw)
@@ -217,7 +219,7 @@ class Inbox:
                 break
             self._note(entry["id"], _Entry(entry["position"], entry["waits"]))
             self._listed += len(raw) + 1
-        if path.exists() and path.stat().st_size != self._listed:
+        if self._listed < size:
             os.truncate(path, self._listed)  # damaged from here on: listed anew
 
     def _list(self, item_id: str, entry: _Entry) -> None:
