@@ -212,6 +212,32 @@ await anyio.sleep(60)
         process.communicate(timeout=PATIENCE)
 
 
+async def test_a_tool_that_outlives_its_owner_does_not_keep_the_lock(
+    tmp_path: Path,
+) -> None:
+    process = child(
+        tmp_path,
+        """
+import subprocess
+store = JsonlRunStore(path)
+await store.create(SessionHeader(S))
+await store.acquire(S, "owner")
+tool = subprocess.Popen(["sleep", "60"], close_fds=False)
+say(tool.pid)
+await anyio.sleep(60)
+""",
+    )
+    assert process.stdout is not None
+    tool = int(process.stdout.readline())
+    try:
+        process.kill()
+        process.wait(PATIENCE)
+        assert (await JsonlRunStore(tmp_path).acquire(S, "next")).took_over
+    finally:
+        os.kill(tool, signal.SIGKILL)
+        process.communicate(timeout=PATIENCE)
+
+
 # --- death in the middle of a write --------------------------------------------------
 
 TORN = """

@@ -71,7 +71,7 @@ class Session:
     """Knows where things stand; any thread may use it."""
 
     __slots__ = (
-        "_ended", "_guard", "_waiters", "ears", "inbox", "journal", "lock", "place",
+        "_ended", "_guard", "_waiters", "ears", "inbox", "journal", "lock", "pins", "place",
     )  # fmt: skip
 
     def __init__(self, root: Root, session_id: str) -> None:
@@ -83,6 +83,8 @@ class Session:
         self.lock = threading.Lock()
         """Held while this handle opens, appends to, or lets go of the journal."""
         self.journal: Journal | None = None
+        self.pins = 0
+        """How many are about to own it."""
         self.inbox = Inbox(self.place)
         self.ears = Ears(self.inbox)
         self._guard = threading.Lock()
@@ -93,7 +95,7 @@ class Session:
     @property
     def in_use(self) -> bool:
         """Somebody owns it here, or waits or listens."""
-        return bool(self.journal or self._waiters or self.ears.listeners)
+        return bool(self.journal or self.pins or self._waiters or self.ears.listeners)
 
     # --- ownership --------------------------------------------------------------
 

@@ -209,13 +209,16 @@ class JsonlRunStore:
             SchemaTooNew: a newer version wrote it; nothing was written.
             StoreFailed: the system refused; it is not owned.
         """
-        session = self._get(session_id)
+        session = self._get(session_id, pin=True)
         attempt = session.attempt(owner, self._now)
         try:
             lease: Lease = await self._run(attempt.run)
         except BaseException:
             attempt.abandon()
             raise
+        finally:
+            with self._lock:
+                session.pins -= 1
         return lease
 
     async def renew(self, lease: Lease) -> None:
@@ -345,29 +348,29 @@ class JsonlRunStore:
                 "the parent; make a new one in the child"
             )
 
-    def _get(self, session_id: str) -> Session:
-        """The session, which exists."""
+    def _get(self, session_id: str, *, pin: bool = False) -> Session:
+        """The session, which exists; with `pin`, it is not forgotten meanwhile."""
         self._here()
         self._root.check()
         with self._lock:
             session = self._sessions.pop(session_id, None)
             if session is None:
                 session = Session(self._root, session_id)
-            self._sessions[session_id] = session
-            if len(self._sessions) > KEEP:
                 self._forget_one()
-        if not session.place.journal.exists():
-            if session.journal is None:
-                with self._lock:
-                    self._sessions.pop(session_id, None)
-            raise SessionNotFound(session_id)
+            self._sessions[session_id] = session
+            if not session.place.journal.exists():
+                if not session.in_use:
+                    del self._sessions[session_id]
+                raise SessionNotFound(session_id)
+            session.pins += pin
         return session
 
     def _forget_one(self) -> None:
-        for session_id, session in self._sessions.items():
-            if not session.in_use:
-                del self._sessions[session_id]
-                return
+        if len(self._sessions) >= KEEP:
+            idle = (k for k, session in self._sessions.items() if not session.in_use)
+            oldest = next(idle, None)
+            if oldest is not None:
+                del self._sessions[oldest]
 
     async def _run(self, function: Callable[..., T], *args: Any) -> T:
         """Run what may wait for the disk in a thread."""
