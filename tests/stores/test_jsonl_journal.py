@@ -187,6 +187,24 @@ def test_any_changed_byte_before_the_last_line_stops_the_writer_not_the_reader(
         anyio.run(story, path)
 
 
+@pytest.mark.parametrize("line", [1, 2, 3, 4])
+@pytest.mark.parametrize("byte", [b"\x0b", b"x", b""])
+@pytest.mark.scenario("run-52")
+async def test_two_lines_that_became_one_are_damage_and_no_torn_end(
+    tmp_path: Path, line: int, byte: bytes
+) -> None:
+    records = await build(tmp_path)
+    file = file_of(tmp_path)
+    lines = file.read_bytes().splitlines(keepends=True)
+    lines[line - 1] = lines[line - 1][:-1] + byte
+    file.write_bytes(b"".join(lines))
+    found, error = await valid_prefix(tmp_path)
+    assert error is not None
+    assert found == records[: max(line - 2, min(line - 1, 1))]
+    with pytest.raises(CorruptRecord):
+        await JsonlRunStore(tmp_path).acquire(S, "next")
+
+
 async def rewritten(path: Path, *lines: bytes) -> None:
     """Replace the last line."""
     file = file_of(path)

@@ -139,6 +139,59 @@ async def test_a_journal_that_was_replaced_is_not_written_to(tmp_path: Path) -> 
     await store.close()
 
 
+CROWD = """
+import random
+store = JsonlRunStore(path, durability="crash")
+dice = random.Random(os.getpid())
+done = lost = 0
+while done < 60:
+    try:
+        lease = await store.acquire(S, str(os.getpid()))
+    except SessionBusy:
+        await anyio.sleep(0.0005)
+        continue
+    try:
+        async for last in store.read(S):
+            pass
+        seq = last.seq
+        for _ in range(3):
+            if dice.random() < 0.2:
+                os.unlink(os.path.join(path, "sessions", S, "owner.lock"))
+            page = await store.inbox(S)
+            value = f"{os.getpid()}:{done}"
+            seq = (await store.append(
+                lease, [StateChanged("k", value)] * 2, expected_seq=seq,
+                expected_inbox=page.version if dice.random() < 0.5 else None,
+            )).seq
+            say(value)
+            done += 1
+            await store.accept(S, Cancel(value))
+    except (LeaseLost, InboxChanged, FileNotFoundError) as error:
+        lost += 1
+    await store.release(lease)
+sys.stderr.write(f"lost {lost}")
+"""
+
+
+@pytest.mark.scenario("peers-R3", "run-64")
+async def test_a_crowd_that_deletes_lock_files_never_tears_the_journal(
+    tmp_path: Path,
+) -> None:
+    store, lease = await new_session(tmp_path)
+    await store.release(lease)
+    crowd = [child(tmp_path, CROWD) for _ in range(4)]
+    said: list[str] = []
+    for process in crowd:
+        out, err = process.communicate(timeout=4 * PATIENCE)
+        assert process.returncode == 0, err
+        said += out.split()
+    records = [r.record for r in await journal(store, 1)]  # it can be read to its end
+    assert sorted(str(getattr(r, "value", "")) for r in records) == sorted(said * 2)
+    assert (await store.inbox(S)).version == len(said)
+    again = await JsonlRunStore(tmp_path).acquire(S, "after all")
+    assert again.epoch > len(crowd)
+
+
 # --- fork ----------------------------------------------------------------------------
 
 

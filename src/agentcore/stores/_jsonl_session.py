@@ -71,7 +71,8 @@ class Session:
     """Knows where things stand; any thread may use it."""
 
     __slots__ = (
-        "_ended", "_guard", "_waiters", "ears", "inbox", "journal", "lock", "pins", "place",
+        "_ended", "_guard", "_waiters", "ears", "inbox", "journal", "lock", "pins",
+        "place",
     )  # fmt: skip
 
     def __init__(self, root: Root, session_id: str) -> None:

@@ -11,7 +11,7 @@ from agentcore.stores._jsonl_lines import Line, Lines, Unsealed, opens_with_a_li
 
 BLOCK: Final = 256 * 1024
 _PROBE: Final = 8 * 1024
-_NEAR: Final = 64 * 1024
+_NEAR: Final = 16 * 1024
 
 
 class Walk:
