@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import anyio
@@ -21,7 +22,15 @@ from tests.stores.jsonl_kit import (
     values,
 )
 
-from agentcore.errors import InputConflict, LeaseLost, SessionBusy
+from agentcore.errors import (
+    InputConflict,
+    LeaseLost,
+    SessionBusy,
+    SessionNotFound,
+)
+from agentcore.stores._jsonl_journal import Journal
+from agentcore.stores._jsonl_os import Lock
+from agentcore.stores._jsonl_watch import POLL_SECONDS
 from agentcore.stores.jsonl import JsonlRunStore
 from agentcore.testing.contracts._sample import text_input
 from agentcore.types.inbox import Cancel
@@ -106,9 +115,9 @@ async def test_an_owner_whose_lock_file_was_deleted_loses_to_the_next(
     before = file_of(tmp_path).read_bytes()
     for _ in range(2):
         with pytest.raises(LeaseLost):
-            await store.append(lease, values("b"), expected_seq=2)
-        with pytest.raises(LeaseLost):
             await store.renew(lease)
+        with pytest.raises(LeaseLost):
+            await store.append(lease, values("b"), expected_seq=2)
     await store.release(lease)
     assert file_of(tmp_path).read_bytes() == before
     assert [r.epoch for r in await journal(store)] == [0, 1, 2]
@@ -137,6 +146,67 @@ async def test_a_journal_that_was_replaced_is_not_written_to(tmp_path: Path) -> 
             await store.append(lease, values("a"), expected_seq=1)
     file.write_bytes(data)
     await store.close()
+
+
+async def test_nobody_becomes_the_owner_between_a_check_and_its_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, lease = await new_session(tmp_path)
+    file_of(tmp_path, "owner.lock").unlink()  # so that the next one is not Busy
+    other = JsonlRunStore(tmp_path)._get(S)
+    next_owner = threading.Thread(target=other.acquire, args=("second", 0.0))
+    fence = Journal._fence
+
+    def interrupted(self: Journal) -> None:
+        fence(self)
+        next_owner.start()
+        next_owner.join(0.2)
+
+    with monkeypatch.context() as patch:
+        # Past the look at the lock file, which would stop this owner before.
+        patch.setattr(Journal, "check", lambda *_: None)
+        patch.setattr(Journal, "_fence", interrupted)
+        await store.append(lease, values("first"), expected_seq=1)
+    next_owner.join(PATIENCE)
+    assert other.journal is not None
+    assert (other.journal.lease.epoch, other.journal.seq) == (2, 2)
+    assert [r.record for r in await journal(store, 1)] == values("first")
+    with pytest.raises(LeaseLost):
+        await store.append(lease, values("b"), expected_seq=2)
+    await store.close()
+    other.release(0.0)
+
+
+async def test_an_owner_who_meets_the_next_one_at_the_journal_has_lost(
+    tmp_path: Path,
+) -> None:
+    store, lease = await new_session(tmp_path)
+    with Lock(file_of(tmp_path)) as opening:
+        assert opening.take()
+        with pytest.raises(LeaseLost, match="somebody else is opening"):
+            await store.append(lease, values("a"), expected_seq=1)
+    await store.close()
+
+
+async def test_an_accept_that_waited_for_a_deletion_finds_no_session(
+    tmp_path: Path,
+) -> None:
+    store, lease = await new_session(tmp_path)
+    await store.release(lease)
+    told = []
+
+    async def accept() -> None:
+        with pytest.raises(SessionNotFound):
+            await JsonlRunStore(tmp_path).accept(S, text_input("i"))
+        told.append(True)
+
+    async with anyio.create_task_group() as group:
+        with Lock(file_of(tmp_path, "inbox.lock")) as deleting:
+            assert deleting.take()
+            group.start_soon(accept)
+            await anyio.sleep(0.05)
+            file_of(tmp_path).parent.rename(tmp_path / "tmp" / "gone-1")
+    assert told == [True]
 
 
 CROWD = """
@@ -445,6 +515,7 @@ async def test_an_owner_hears_of_what_another_process_accepts(tmp_path: Path) ->
         )
         await told.wait()
         await store.accept(S, Cancel("mine"))
+        await anyio.sleep(3 * POLL_SECONDS)  # nobody tells it a second time
     assert versions == [(1, 1), (2, 2)]
     await store.close()
 

@@ -90,8 +90,7 @@ class Walk:
 def near(fd: int, lines: Lines, end: int, seq: int) -> int:
     """Offset of a line at or shortly before the one that holds record `seq`.
 
-    It halves the file, so it looks at a few lines however long the journal is. Where
-    one of them is damaged it gives the beginning: then all before it is read first.
+    It halves the file, so it looks at a few lines however long the journal is.
     """
     low, high = 0, end
     while high - low > _NEAR:
@@ -104,7 +103,7 @@ def near(fd: int, lines: Lines, end: int, seq: int) -> int:
         try:
             line = lines.parse(raw)
         except (Unsealed, AgentCoreError):
-            return 0
+            return low  # who reads on from there comes to it
         if line.seq <= seq:
             low = offset
         else:
