@@ -258,6 +258,17 @@ async def test_the_list_of_ids_is_made_again_where_it_does_not_fit(
     await store.close()
 
 
+async def test_a_handle_whose_list_of_ids_vanished_makes_it_again(
+    tmp_path: Path,
+) -> None:
+    store, _, listed = await with_items(tmp_path, 3)
+    good = listed.read_bytes()
+    listed.unlink()
+    assert (await store.accept(S, text_input("i2"))).duplicate
+    assert listed.read_bytes() == good
+    await store.close()
+
+
 async def test_an_accept_is_acknowledged_although_the_list_could_not_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
