@@ -1,6 +1,8 @@
 """An agent on a JSONL store: killed at any moment, it goes on in another process."""
 
+import asyncio
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -12,7 +14,8 @@ import anyio
 import pytest
 
 from agentcore import JsonlRunStore, ToolLoopAgent, tool
-from agentcore.testing import ScriptedModel, assert_valid, call
+from agentcore.testing import FunctionModel, ScriptedModel, assert_valid, call
+from agentcore.types.model import ModelRequest
 from agentcore.types.records import (
     InputAccepted,
     InputPlaced,
@@ -274,3 +277,28 @@ async def test_a_second_process_that_submits_gets_the_answer_of_the_first(
             gate.set()
     assert outputs == {"one", "two"}
     assert_valid(await journal(tmp_path))
+
+
+@pytest.mark.parametrize("durability", ["power", "crash"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_cancelled_at_any_moment_leaves_its_session_free_and_sound(
+    tmp_path: Path, seed: int, durability: Any
+) -> None:
+    dice = random.Random(seed)
+
+    def reply(request: ModelRequest) -> Any:
+        return call("book", seat="1A") if len(request.messages) % 4 == 1 else "done"
+
+    async def story() -> None:
+        store = JsonlRunStore(tmp_path, durability=durability)
+        agent = ToolLoopAgent(FunctionModel(reply), tools=[book], store=store)
+        for turn in range(8):
+            task = asyncio.create_task(agent.run(f"turn {turn}", session=S))
+            await asyncio.sleep(dice.random() * 0.01)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        last = await asyncio.wait_for(agent.run("at last", session=S), PATIENCE)
+        assert last.stop.status == "completed"
+        assert_valid(await journal(tmp_path))
+
+    asyncio.run(story())  # its own kind of cancellation

@@ -65,13 +65,12 @@ class Inbox:
         self._folder = place.folder / INBOX
         self.mutex = threading.Lock()
         """Held while this handle accepts."""
-        self.mine = 0
-        """The newest position this handle gave out."""
-        self._version = 0
         self._forget(b"")
 
     def _forget(self, nonce: bytes) -> None:
         self._nonce = nonce
+        self._version = self.mine = 0
+        """`mine` is the newest position this handle gave out."""
         self._ids: dict[str, _Entry] = {}
         self._bytes = 0
         self._count = 0

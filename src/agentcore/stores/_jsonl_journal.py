@@ -120,6 +120,9 @@ class Journal:
         self._lock = place.take_owner_lock()
         try:
             with failing(f"opening {place.journal}", _NOT_WRITTEN):
+                os.ftruncate(self._lock.fd, 0)
+                signed = to_json({"owner": owner, "pid": os.getpid()})
+                os.pwrite(self._lock.fd, signed + b"\n", 0)
                 self._fd = Lock(place.journal, append=True)
                 self._fd.wait()
                 self.lease = self._open(owner, at)
@@ -147,9 +150,6 @@ class Journal:
         took_over = newest.mark == "acquired"
         lease = Lease(place.session_id, owner, walk.epoch + 1, took_over)
         self._write(place.lines.mark(lease.epoch, self.seq + 1, at, "acquired", owner))
-        signed = {"owner": owner, "epoch": lease.epoch, "pid": os.getpid()}
-        os.ftruncate(self._lock.fd, 0)
-        os.pwrite(self._lock.fd, to_json(signed) + b"\n", 0)
         return lease
 
     def _cut(self, offset: int, size: int) -> None:

@@ -100,7 +100,7 @@ class JsonlRunStore:
         if durability not in ("power", "crash"):
             raise ConfigError(f"durability is 'power' or 'crash', not {durability!r}")
         self.durability: Durability = durability
-        self.commits_inline = durability == "crash"
+        self.commits_inline: bool = durability == "crash"
         """An append in `crash` never suspends."""
         self._now = (clock or SystemClock()).now
         self._root = Root(Path(path).absolute(), power=durability == "power")
@@ -126,7 +126,7 @@ class JsonlRunStore:
         """Release every session this handle owns; it can be used again afterwards."""
         self._here()
         for session in tuple(self._sessions.values()):
-            await self._run(session.release, self._now())
+            session.release(self._now())
 
     # --- sessions ---------------------------------------------------------------
 
@@ -226,11 +226,14 @@ class JsonlRunStore:
         self._held(lease).check(lease)
 
     async def release(self, lease: Lease) -> None:
-        """See `RunStore.release`."""
+        """See `RunStore.release`: one small write, on the calling thread.
+
+        So nobody who is cancelled keeps a session.
+        """
         self._here()
         session = self._sessions.get(lease.session_id)
         if session is not None:
-            await self._run(session.release, self._now(), lease)
+            session.release(self._now(), lease)
 
     def _held(self, lease: Lease) -> Journal:
         self._here()
