@@ -33,11 +33,13 @@ from agentcore.errors import (
     LeaseLost,
     NotAStore,
     SchemaTooNew,
+    SessionBusy,
     SessionExists,
     SessionNotFound,
     StoreError,
     StoreFailed,
 )
+from agentcore.stores._jsonl_os import Lock
 from agentcore.stores._jsonl_root import folder_name, session_id_of
 from agentcore.stores.jsonl import JsonlRunStore
 from agentcore.testing.contracts._sample import text_input
@@ -400,6 +402,83 @@ async def test_a_failed_flush_is_no_acknowledgement(
     again = await store.acquire(S, "owner")
     assert again.took_over == (call == "fdatasync")
     await store.close()
+
+
+async def test_a_write_that_writes_nothing_is_an_error_not_a_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, lease = await new_session(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda fd, data: 0)
+        with pytest.raises(StoreFailed, match="acquire the session again"):
+            await store.append(lease, values("a"), expected_seq=1)
+    with pytest.raises(StoreFailed):
+        await store.renew(lease)
+    await store.close()
+
+
+async def test_a_release_that_cannot_be_written_still_lets_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, lease = await new_session(tmp_path)
+
+    def full(fd: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        await store.release(lease)
+    assert "was not released on record" in caplog.text
+    assert (await store.acquire(S, "next")).took_over
+    await store.close()
+
+
+async def test_a_lock_that_the_file_system_does_not_have_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, lease = await new_session(tmp_path)
+    await store.release(lease)
+
+    def refused(fd: int, how: int) -> None:
+        raise OSError(37, "No locks available")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fcntl.flock", refused)
+        with pytest.raises(StoreFailed, match="No locks available"):
+            await store.acquire(S, "owner")
+        with pytest.raises(StoreFailed, match="No locks available"):
+            await store.accept(S, text_input("i"))
+    assert open_files(tmp_path) == set()
+
+
+async def test_who_has_locked_a_session_and_not_signed_yet_has_no_name(
+    tmp_path: Path,
+) -> None:
+    store, lease = await new_session(tmp_path)
+    await store.release(lease)
+    with Lock(file_of(tmp_path, "owner.lock")) as unsigned:
+        assert unsigned.take()
+        with pytest.raises(SessionBusy) as caught:
+            await store.acquire(S, "owner")
+    assert caught.value.owner is None
+
+
+async def test_a_session_deleted_while_it_is_read_is_not_found(
+    tmp_path: Path,
+) -> None:
+    store, lease = await new_session(tmp_path)
+    await store.release(lease)
+    gone, another = store.read(S), store.read(S)
+    kept = os.open(file_of(tmp_path), os.O_RDONLY)  # so its number is not used again
+    try:
+        await store.delete(S)
+        with pytest.raises(SessionNotFound):
+            await anext(gone)
+        await store.create(SessionHeader(S))
+        with pytest.raises(SessionNotFound):
+            await anext(another)
+    finally:
+        os.close(kept)
 
 
 @contextmanager
