@@ -71,12 +71,13 @@ class Session:
     """Knows where things stand; any thread may use it."""
 
     __slots__ = (
-        "_ended", "_guard", "_waiters", "ears", "inbox", "journal", "lock", "pins",
-        "place",
+        "_ended", "_guard", "_root", "_waiters", "ears", "inbox", "journal", "lock",
+        "pins", "place",
     )  # fmt: skip
 
     def __init__(self, root: Root, session_id: str) -> None:
         folder = root.folder(session_id)
+        self._root = root
         try:
             self.place = Place(session_id, folder, root.scratch, power=root.power)
         except PydanticSerializationError:  # text no journal can hold
@@ -106,6 +107,7 @@ class Session:
 
     def acquire(self, owner: str, at: float) -> Lease:
         """See `RunStore.acquire`."""
+        self._root.make()
         with self.lock:
             journal = Journal(self.place, owner, at)
             self.journal = journal
@@ -145,8 +147,10 @@ class Session:
             self.journal = None
             journal.release(at)
 
-    def delete(self, root: Root) -> None:
+    def delete(self) -> None:
         """See `RunStore.delete`."""
+        root = self._root
+        root.make()
         doing = f"deleting session {self.place.session_id!r}"
         with failing(doing, "it is there whole, or gone: the same call again is safe"):
             with self.place.take_owner_lock(), self.inbox.locked():
@@ -176,6 +180,7 @@ class Session:
 
     def accept(self, item: InboxItem, encoded: bytes) -> Receipt:
         """See `RunStore.accept`."""
+        self._root.make()
         return self.inbox.accept(item, encoded)
 
     # --- reading ----------------------------------------------------------------
@@ -250,6 +255,7 @@ class Session:
         except PydanticSerializationError as error:
             raise ConfigError(f"the snapshot is no JSON: {error}") from None
         place = self.place
+        self._root.make()
         with failing("saving a snapshot", _NOTHING):
             put_file(
                 place.scratch, place.folder / SNAPSHOT, seal(body), power=place.power

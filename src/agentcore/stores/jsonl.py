@@ -162,7 +162,7 @@ class JsonlRunStore:
     async def delete(self, session_id: str) -> None:
         """See `RunStore.delete`; who waits for a record gets `SessionNotFound`."""
         session = self._get(session_id)
-        await self._run(session.delete, self._root)
+        await self._run(session.delete)
         with self._lock:
             self._sessions.pop(session_id, None)
         session.wake()
