@@ -57,12 +57,14 @@ class Inbox:
 
     __slots__ = (
         "_bytes", "_count", "_folder", "_ids", "_listed", "_nonce", "_place",
-        "_queue", "_queue_end", "_version", "mine", "mutex",
+        "_prefix", "_queue", "_queue_end", "_version", "mine", "mutex",
     )  # fmt: skip
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._folder = place.folder / INBOX
+        self._prefix = os.path.join(self._folder, "")
+        """Text: joining paths would be the dearest part of an append."""
         self.mutex = threading.Lock()
         """Held while this handle accepts."""
         self._forget(b"")
@@ -84,9 +86,9 @@ class Inbox:
     def version(self) -> int:
         """Position of the last item. Looks for the next file, so it is never old."""
         version = self._version
-        if version and not self._path(version).exists():
+        if version and not self._holds(version):
             version = 0  # the session was deleted, and made again
-        while self._path(version + 1).exists():
+        while self._holds(version + 1):
             version += 1
         self._version = version
         return version
@@ -110,12 +112,15 @@ class Inbox:
             items = tuple((n, self._load(n)) for n in range(first, version + 1))
         return InboxPage(version, items)
 
-    def _path(self, position: int) -> Path:
-        return self._folder / f"{position:010d}.json"
+    def _path(self, position: int) -> str:
+        return f"{self._prefix}{position:010d}.json"
+
+    def _holds(self, position: int) -> bool:
+        return os.path.exists(self._path(position))
 
     def _load(self, position: int) -> InboxItem:
         path = self._path(position)
-        line = path.read_bytes().rstrip(b"\n")
+        line = Path(path).read_bytes().rstrip(b"\n")
         try:
             unseal(line)
         except Unsealed:
@@ -176,20 +181,20 @@ class Inbox:
     def _write(self, position: int, encoded: bytes) -> None:
         place = self._place
         data = seal(_HEAD + encoded)
-        put_file(place.scratch, self._path(position), data, power=place.power)
+        put_file(place.scratch, Path(self._path(position)), data, power=place.power)
         self._version = self.mine = position
 
     def _catch_up(self) -> int:
         """Learn what other processes have accepted; gives the number of items."""
         self._read_list()
         count = self._count
-        if count and not self._path(count).exists():
+        if count and not self._holds(count):
             # A power loss took the file of an item nobody got a receipt for.
             os.truncate(self._place.folder / IDS, 0)
             self._forget(self._nonce)
             count = 0
         healed = False
-        while self._path(count + 1).exists():
+        while self._holds(count + 1):
             count += 1
             item = self._load(count)
             waits = len(codec.dump_json(item)) if type(item) is Input else 0
