@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from agentcore.protocols.store import RunStore as RunStore
     from agentcore.protocols.tools import Tool as Tool
     from agentcore.protocols.tools import ToolExecutor as ToolExecutor
+    from agentcore.stores.jsonl import JsonlRunStore as JsonlRunStore
     from agentcore.stores.memory import MemoryRunStore as MemoryRunStore
     from agentcore.tools.function import tool as tool
     from agentcore.tools.toolset import Toolset as Toolset
@@ -99,6 +100,7 @@ _LAZY = {
     "FilePart": "agentcore.types.content",
     "Forbid": "agentcore.types.policy",
     "ImagePart": "agentcore.types.content",
+    "JsonlRunStore": "agentcore.stores.jsonl",
     "MemoryRunStore": "agentcore.stores.memory",
     "Message": "agentcore.types.messages",
     "Model": "agentcore.protocols.model",
@@ -161,6 +163,7 @@ __all__ = [
     "FilePart",
     "Forbid",
     "ImagePart",
+    "JsonlRunStore",
     "MemoryRunStore",
     "Message",
     "Model",
