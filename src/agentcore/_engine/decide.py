@@ -152,7 +152,7 @@ def _halted(run: RunState, state: SessionState, facts: Facts) -> Action | None:
 
 
 def _waiting(run: RunState, state: SessionState, facts: Facts) -> Action | None:
-    if not facts.blocked:
+    if not (facts.blocked and run.waiting):
         return None
     asked = any(type(w) is QuestionAsked for w in run.waiting.values())
     approvals = any(type(w) is not QuestionAsked for w in run.waiting.values())

@@ -160,7 +160,9 @@ def supersede(writer: Writer, item: i.Input) -> None:
         if call.outcome is None:
             writer.stage(_superseded(run, call, item.id))
     writer.stage(r.RunUnpaused(run.run_id, (), item.actor, item.traceparent))
-    writer.stage(r.InputPlaced(item.id, run.run_id, "steer"))
+    for pending in list(writer.state.pending.values()):
+        if pending.delivery == "steer" or pending.input_id == item.id:
+            writer.stage(r.InputPlaced(pending.input_id, run.run_id, "steer"))
 
 
 def _superseded(run: RunState, call: CallState, cause: str) -> r.ToolOutcome:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Generator, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
+from agentcore._engine.cancellation import endure
 from agentcore._engine.controls import NOT_ENTERED, Controls
 from agentcore._engine.decisions import accept_decisions
 from agentcore._engine.deps import Place, RunSetup, Setup
@@ -35,6 +37,7 @@ from agentcore._engine.session import (
     open_session,
 )
 from agentcore._engine.sinks import SinkPump
+from agentcore._engine.writer import Writer
 from agentcore.errors import ConfigError, SessionBusy
 from agentcore.journal.state import RunState
 from agentcore.protocols.store import RunStore, Watch
@@ -247,6 +250,15 @@ class RunHandle(Controls):
             if self._follower is None:
                 self._follower = self._follow(item)
             return
+        try:
+            await self._take_over(writer)
+        except BaseException:
+            await endure(partial(self._store.release, writer.lease))
+            raise
+
+    async def _take_over(self, writer: Writer) -> None:
+        """Count the attempt, hear the caller's input, and settle what was left open."""
+        item = self._input
         if self._follower is not None:
             await self._follower.catch_up(self._feed)
             self._follower = None

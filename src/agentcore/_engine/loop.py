@@ -205,7 +205,7 @@ class Loop:
     def _opening(self) -> tuple[r.Record, ...]:
         """The records that open a run: it, and the inputs it starts with, placed."""
         owner = self.owner
-        owner.facts.resumed = False
+        owner.facts.resumed = owner.facts.blocked = False
         first = _inputs_to_start_with(owner.state, owner.facts.wanted)
         run_id = owner.setup.ids.new("run")
         position: Any = "follow_up" if self._starts else "start"

@@ -88,13 +88,13 @@ async def recover(owner: Owner) -> Stop | None:
     settle_check(owner, "its owner ended before it did")
     unknown = _lose_calls(owner, run)
     attempts = owner.state.resume_attempts
+    if owner.writer.has_mail:
+        await fold_inbox(owner.writer)
     if run.paused is None and run.cancel is None:
         if attempts > owner.setup.max_resumes:
             return Stop("failed", "resume_loop", _LOOP.format(attempts - 1))
         if unknown and owner.setup.on_unknown == "pause":
             owner.writer.stage(r.RunPaused(run.run_id, "confirm_unknown", unknown))
-    if owner.writer.has_mail:
-        await fold_inbox(owner.writer)
     _unpause(owner)
     return None
 
