@@ -51,6 +51,7 @@ class Leases:
         self.unsure = False
         """The store may say that this handle holds more than it does."""
         self._holder = ""
+        self._path = folder
         self._fd: int | None = None
         self._renewed = 0.0
 
@@ -214,10 +215,6 @@ class Leases:
         with suppress(OSError):  # others have theirs in it
             self._folder.rmdir()
 
-    @property
-    def _path(self) -> Path:
-        return self._folder / self._holder
-
     def _register(self, connection: sqlite3.Connection) -> None:
         """Lock a file of one's own, and sweep up what dead processes left."""
         fd = None
@@ -226,6 +223,7 @@ class Leases:
                 # Whoever leaves last removes the folder, perhaps just now.
                 self._folder.mkdir(exist_ok=True)
                 self._holder = f"{os.getpid()}-{os.urandom(8).hex()}"
+                self._path = self._folder / self._holder
                 with suppress(FileNotFoundError):
                     fd = _flock.create_locked(self._path)
             for path in self._folder.iterdir():
