@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable, Coroutine
@@ -44,7 +45,7 @@ async def half(path: Path, session: str, *_: str) -> None:
         say("written")
         time.sleep(3600)
 
-    journal.write = write_and_stop
+    journal.write = write_and_stop  # type: ignore[assignment]  # it never returns
     await store.append(lease, [StateChanged("k", "lost")], expected_seq=1)
 
 
@@ -71,10 +72,8 @@ async def accept(path: Path, session: str, item: str, *_: str) -> None:
     say(f"{receipt.position} {receipt.duplicate}")
 
 
-async def small_disk(path: Path, session: str, *_: str) -> None:
+async def small_disk(path: Path, session: str, *rest: str) -> None:
     """Append until the disk takes no more; say what was raised, twice."""
-    import resource
-
     store = SqliteRunStore(path, durability="crash")
     lease = await store.acquire(session, "child")
     size = 200_000

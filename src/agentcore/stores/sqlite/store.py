@@ -65,8 +65,9 @@ _LARGE: Final = 64 * 1024
 class SqliteRunStore:
     """Sessions in one file.
 
-    It opens at the first use; closed, it opens again. `async with` closes it at the
-    end; whoever uses it without calls `close`.
+    It opens at the first use; closed, it opens again. The last of those who entered it
+    with `async with` closes it. An agent enters it while it has runs: enter it yourself
+    to keep it open between them. Whoever uses it without entering calls `close`.
 
     Args:
         path: the file; it is made if it is missing, its folder is not.
@@ -111,8 +112,7 @@ class SqliteRunStore:
         with self._lock:
             self._entered -= 1
             last = not self._entered
-        # Somebody who never entered may own a session: that stays open for them.
-        if last and not self._parts.leases.held:
+        if last:
             await self.close()
 
     async def close(self) -> None:
