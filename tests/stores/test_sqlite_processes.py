@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -343,13 +344,11 @@ async def test_a_disk_that_takes_no_more_poisons_the_lease_and_nothing_else(
     assert len(await records(store)) == int(seq)
 
 
-async def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    folder = tmp_path / "closed"
-    folder.mkdir()
-    for place in (tmp_path, *tmp_path.parents[:2]):
-        place.chmod(0o755)  # so that it is only the last one that keeps us out
-    folder.chmod(0o555)
-    (said,) = await to_thread.run_sync(say, "nobody", folder / "bot.db", S)
-    assert said.startswith("StoreError ")
-    assert "Nothing was written" in said
-    assert list(folder.iterdir()) == []
+async def test_a_folder_that_cannot_be_written_says_so() -> None:
+    with tempfile.TemporaryDirectory() as name:  # pytest's are closed to other users
+        folder = Path(name)
+        folder.chmod(0o555)
+        (said,) = await to_thread.run_sync(say, "nobody", folder / "bot.db", S)
+        assert said.startswith("StoreError ")
+        assert "Nothing was written" in said
+        assert list(folder.iterdir()) == []

@@ -107,7 +107,9 @@ class StoreFile:
         except IsADirectoryError as error:
             raise NotAStore(f"{self.path}: it is a folder, not a store") from error
         except OSError as error:
-            raise StoreError(f"{self.path}: it cannot be read: {error}") from error
+            raise StoreError(
+                f"{self.path}: it cannot be read. Nothing was written: {error}"
+            ) from error
         if not head or self.path.with_name(self.path.name + "-journal").exists():
             return  # new, or the making of it was cut short and SQLite repairs it
         if not head.startswith(_MAGIC):
