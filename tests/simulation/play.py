@@ -1,0 +1,148 @@
+"""Plays a schedule to its end, and judges what is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import anyio
+
+from agentcore.errors import ConfigError, SessionBusy, StoreFailed
+from agentcore.journal.apply import fold
+from agentcore.testing.journals import assert_journal
+from agentcore.types import records as r
+from tests.simulation.actions import Action
+from tests.simulation.world import S, Process, World, Wrong
+
+MOST_TURNS = 3_000
+MOST_RESUMES = 12
+REFUSED_RESUMES = (SessionBusy, ConfigError)
+"""Somebody owns the session, or there is nothing to resume."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Everything that is random about a simulation."""
+
+    actions: tuple[Action, ...]
+    replies: tuple[str, ...] = ()
+    """What the model answers, in order, then "text"; see `world.reply`."""
+    suspends: bool = True
+    """Store calls take time, as on a disk; otherwise they are done at once."""
+
+
+def play(schedule: Schedule) -> int:
+    """Play a schedule on a new event loop; returns how many replies the model gave.
+
+    Raises:
+        AssertionError: something happened that never should; it tells the story.
+    """
+    return anyio.run(_play, schedule)
+
+
+async def _play(schedule: Schedule) -> int:
+    story: AssertionError | None = None
+    async with anyio.create_task_group() as tasks:
+        world = World(schedule.replies, suspends=schedule.suspends, tasks=tasks)
+        try:
+            await _follow(schedule, world)
+        except Exception as error:  # noqa: BLE001 - told with its story, outside
+            what = f"{type(error).__name__}: {error}"
+            story = AssertionError(f"{what}\nplay({schedule})\n{world.told()}")
+            story.__cause__ = error
+        for process in world.processes:
+            process.crash()
+        tasks.cancel_scope.cancel()
+    if story is not None:
+        raise story
+    return world.steps
+
+
+async def _follow(schedule: Schedule, world: World) -> None:
+    for action in schedule.actions:
+        world.log.append(f"  {action}")
+        await action.do(world)
+        await world.rest()
+    world.log.append("  and then to the end:")
+    await _to_the_end(world)
+    await _judge(world)
+
+
+async def _to_the_end(world: World) -> None:
+    """Everything alive finishes; what is left undone is resumed until it is done."""
+    await _finish(world)
+    for _ in range(MOST_RESUMES):
+        if not world.records or _is_done(world):
+            return
+        process = world.resume(entered=False)
+        await _finish(world)
+        if isinstance(process.error, ConfigError):  # nothing to resume
+            return
+    raise Wrong(f"{MOST_RESUMES} resumes did not bring the session to its end")
+
+
+async def _finish(world: World) -> None:
+    await world.rest()
+    for _ in range(MOST_TURNS):
+        if not world.waiting:
+            if not world.alive:
+                return
+            _let_go_of_followers(world)
+        world.let_through(0)
+        await world.rest()
+    raise Wrong("it goes on and on" if world.waiting else "somebody waits for ever")
+
+
+def _let_go_of_followers(world: World) -> None:
+    """Whoever reads along with a session nobody owns, waits for a next owner."""
+    for process in world.alive:
+        if not process.follows:
+            raise Wrong(f"{process.name} waits for something nobody will do")
+        process.leave()
+
+
+def _is_done(world: World) -> bool:
+    state = fold(S, world.records)
+    return state.open_run is None and not state.pending
+
+
+async def _judge(world: World) -> None:
+    for process in world.processes:
+        _judge_process(process)
+    if not world.records:
+        return
+    assert_journal(world.records, world.effects)
+    await _judge_inputs(world)
+    lease = await world.store.acquire(S, "the judge")  # nobody holds it any more
+    await world.store.release(lease)
+
+
+def _judge_process(process: Process) -> None:
+    error = process.error
+    expected = REFUSED_RESUMES if process.resumes else ()
+    if error is None or isinstance(error, expected):
+        return
+    if process.may_fail and isinstance(error, StoreFailed):
+        return
+    raise Wrong(f"{process.name} raised {type(error).__name__}: {error}") from error
+
+
+async def _judge_inputs(world: World) -> None:
+    """Every acknowledged input is exactly one of pending, placed, parked, withdrawn."""
+    state = fold(S, world.records)
+    seen: dict[str, list[str]] = {}
+    for stored in world.records:
+        record = stored.record
+        if isinstance(record, r.InputPlaced):
+            seen.setdefault(record.input_id, []).append("placed")
+        elif isinstance(record, r.InputWithdrawn):
+            seen.setdefault(record.input_id, []).append("withdrawn")
+    for input_id in state.pending:
+        seen.setdefault(input_id, []).append("pending")
+    for input_id in state.parked:
+        seen.setdefault(input_id, []).append("parked")
+    page = await world.store.inbox(S, state.inbox_seen)
+    unread = {item.id for _, item in page.items}  # type: ignore[union-attr]  # none unknown
+    for input_id in world.receipts:
+        places = seen.get(input_id, [])
+        if len(places) + (input_id in unread) != 1:
+            raise Wrong(f"input {input_id} is {places or 'nowhere'}")

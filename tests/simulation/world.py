@@ -1,0 +1,372 @@
+"""A small world of processes over one store, that moves only when a schedule says so.
+
+Every call of a process's store, every model request and every tool call stops at a
+turnstile before and after it. The schedule lets one waiting task through at a time, and
+in between crashes processes, cancels, steers and so on. So the order of everything is
+the schedule's alone, and a schedule is played the same way every time.
+
+It runs on asyncio, whose event loop can be asked whether anything is left to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
+
+from agentcore import ToolLoopAgent
+from agentcore.errors import InboxFull, InputConflict, SessionNotFound, StoreFailed
+from agentcore.journal._checks import Checker
+from agentcore.stores.memory import MemoryRunStore
+from agentcore.testing import (
+    CountingIds,
+    FunctionModel,
+    call,
+    call_raw,
+    check_pairing,
+    step,
+)
+from agentcore.testing.effect_tools import effect_tools
+from agentcore.testing.faults import Crashed, FaultyStore
+from agentcore.testing.journals import journal_lines
+from agentcore.testing.steps import Step, StepLike
+from agentcore.types import inbox as i
+from agentcore.types import records as r
+from agentcore.types.context import ToolContext
+from agentcore.types.model import ModelRequest
+from agentcore.types.runs import Receipt, RunResult
+
+S = "s"
+REFUSALS = (InputConflict, InboxFull, SessionNotFound)
+"""What a door may answer to somebody who comes too late."""
+
+
+class Wrong(AssertionError):
+    """The world saw something that must never happen."""
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A task at the turnstile."""
+
+    who: Process
+    what: str
+    passed: anyio.Event = field(default_factory=anyio.Event)
+    error: Exception | None = None
+
+    def __str__(self) -> str:
+        return f"{self.who.name} {self.what}"
+
+
+class Clock:
+    """Time passes only while somebody sleeps, and sleeping is waiting to be let on."""
+
+    def __init__(self, turn: Callable[[str], Awaitable[None]] | None = None) -> None:
+        self._turn = turn
+        self._time = 1_000.0
+
+    def now(self) -> float:
+        self._time += 1
+        return self._time
+
+    def monotonic(self) -> float:
+        return self._time
+
+    async def sleep(self, seconds: float) -> None:
+        if self._turn is None:
+            raise Wrong("nobody is to sleep here")
+        await self._turn("sleep")
+
+
+class Process:
+    """One caller with a store handle of its own."""
+
+    def __init__(self, world: World, name: str, *, suspends: bool) -> None:
+        self.world = world
+        self.name = name
+        pause = self.turn if suspends else None
+        self.store = FaultyStore(world.store, pause=pause)
+        self.agent: ToolLoopAgent[Any, Any] = ToolLoopAgent(
+            FunctionModel(self._answer),
+            tools=effect_tools(self._effect),
+            store=self.store,
+            ids=world.ids,
+            clock=Clock(self.turn),
+        )
+        self.handle: Any = None
+        self.run: Any = None
+        """The handle, once it was entered."""
+        self.result: RunResult[Any] | None = None
+        self.error: Exception | None = None
+        self.done = False
+        self.resumes = False
+        self.may_fail = False
+        """A fault of its store was injected."""
+        self._scope = anyio.CancelScope()
+
+    async def drive(self, make: Callable[[], Any], entered: bool) -> None:
+        """What the process is for; it ends with it."""
+        try:
+            with self.store.process(), self._scope:
+                self.handle = make()
+                if entered:
+                    async with self.handle as self.run:
+                        self.result = await self.run.result()
+                else:
+                    self.result = await self.handle
+        except Exception as error:  # noqa: BLE001 - judged at the end
+            self.error = error
+        finally:
+            self.done = True
+
+    @property
+    def follows(self) -> bool:
+        """It reads along with another owner."""
+        return getattr(self.handle, "_follower", None) is not None
+
+    def leave(self) -> None:
+        """The caller is cancelled: the graceful stop."""
+        self._scope.cancel()
+
+    def crash(self) -> None:
+        """Kill it; what waits at the turnstile finds itself dead."""
+        self.store.crash()
+        for waiting in self.world.waiting:
+            if waiting.who is self:
+                waiting.passed.set()
+
+    async def turn(self, what: str) -> None:
+        """Wait for the schedule's leave to go on."""
+        waiting = Waiting(self, what)
+        self.world.waiting.append(waiting)
+        try:
+            await waiting.passed.wait()
+        finally:
+            with suppress(ValueError):
+                self.world.waiting.remove(waiting)
+        if self.store.crashed:
+            raise Crashed(self.name)
+        if waiting.error is not None:
+            raise waiting.error
+
+    async def wait(self) -> None:
+        """In the middle of a stream (a step's `gate`)."""
+        await self.turn("stream")
+
+    async def _answer(self, request: ModelRequest) -> StepLike:
+        problems = check_pairing(request.messages)
+        if problems:
+            raise Wrong(f"the model was sent {problems}")
+        await self.turn("model")
+        return self.world.next_reply(self)
+
+    async def _effect(self, context: ToolContext[Any]) -> None:
+        text = str(context.call.arguments.get("text", ""))
+        with anyio.CancelScope(shield="stubborn" in text):
+            await self.turn(f"tool {context.call.name}")
+            await self.world.take_effect(context.call.id)
+            await self.turn(f"effect {context.call.name}")
+        if "raise" in text:
+            raise RuntimeError("the tool failed after its effect")
+
+
+class World:
+    """Everything a schedule moves."""
+
+    def __init__(self, replies: Sequence[str], *, suspends: bool, tasks: TaskGroup):
+        self.store = MemoryRunStore(clock=Clock())
+        self.ids = CountingIds()
+        self.waiting: list[Waiting] = []
+        self.effects: list[str] = []
+        self.processes: list[Process] = []
+        self.receipts: dict[str, Receipt] = {}
+        """By input id: what was said, and acknowledged."""
+        self.said = 0
+        self.steps = 0
+        self.log: list[str] = []
+        self.wrong: list[str] = []
+        self.records: list[r.StoredRecord] = []
+        self._intents: set[str] = set()
+        self._checker = Checker()
+        self._replies = list(replies)
+        self._suspends = suspends
+        self._tasks = tasks
+        self.client: ToolLoopAgent[Any, Any] = ToolLoopAgent(
+            FunctionModel(lambda _: "unused"), store=self.store, ids=self.ids
+        )
+
+    # --- what happens in it -----------------------------------------------------------
+
+    def next_reply(self, process: Process) -> Step | StepLike:
+        """What the model answers next; see `replies`."""
+        self.steps += 1
+        text = self._replies.pop(0) if self._replies else "text"
+        return reply(text, process)
+
+    async def take_effect(self, call_id: str) -> None:
+        """A tool does what cannot be undone."""
+        await self.look()
+        if call_id not in self._intents:
+            self.wrong.append(f"{call_id} had its effect before its intent was durable")
+        self.effects.append(call_id)
+
+    async def look(self) -> None:
+        """Check what was written since the last look."""
+        with suppress(SessionNotFound):
+            async for stored in self.store.read(S, len(self.records)):
+                self.records.append(stored)
+                self._checker.take(stored)
+                if isinstance(stored.record, r.ToolIntent):
+                    self._intents.add(stored.record.call_id)
+
+    # --- what a schedule does ---------------------------------------------------------
+
+    def new_process(self) -> Process:
+        """One more."""
+        name = f"P{len(self.processes) + 1}"
+        process = Process(self, name, suspends=self._suspends)
+        self.processes.append(process)
+        return process
+
+    @property
+    def alive(self) -> list[Process]:
+        """The processes that are not done, oldest first."""
+        return [p for p in self.processes if not p.done]
+
+    def spawn(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+        """Start a task beside the schedule."""
+        self._tasks.start_soon(function, *args)
+
+    def new_input(self) -> str:
+        """The id of something to say."""
+        self.said += 1
+        return f"i{self.said}"
+
+    def run(self, *, entered: bool) -> None:
+        """A new process runs an input of its own."""
+        input_id = self.new_input()
+        process = self.new_process()
+
+        def make() -> Any:
+            return process.agent.start(input_id, session=S, input_id=input_id)
+
+        self.spawn(process.drive, make, entered)
+
+    def resume(self, *, entered: bool) -> Process:
+        """A new process goes on with the session."""
+        process = self.new_process()
+        process.resumes = True
+        self.spawn(process.drive, lambda: process.agent.resume(S), entered)
+        return process
+
+    def ask(self, door: Callable[[], Awaitable[Receipt]], input_id: str = "") -> None:
+        """Somebody outside of every process uses a door of the session."""
+
+        async def knock() -> None:
+            with suppress(*REFUSALS):
+                receipt = await door()
+                if input_id:
+                    self.receipts[input_id] = receipt
+
+        self.spawn(knock)
+
+    def let_through(self, pick: int) -> None:
+        """One of those at the turnstile goes on."""
+        if self.waiting:
+            waiting = self.waiting.pop(pick % len(self.waiting))
+            self.log.append(f"    {waiting}")
+            waiting.passed.set()
+
+    def fail(self, pick: int) -> None:
+        """A write of one process fails, and nobody knows whether it happened."""
+        writes = [w for w in self.waiting if w.what.partition(":")[2] in _FAILABLE]
+        if writes:
+            waiting = writes[pick % len(writes)]
+            self.waiting.remove(waiting)
+            self.log.append(f"    {waiting} fails")
+            waiting.who.may_fail = True
+            waiting.error = StoreFailed(f"injected {waiting.what}")
+            waiting.passed.set()
+
+    async def rest(self) -> None:
+        """Let every task run until it waits for the schedule."""
+        loop: Any = asyncio.get_running_loop()
+        await checkpoint()
+        while loop._ready or _is_due_soon(loop):
+            await anyio.sleep(0 if loop._ready else 0.001)
+        await self.look()
+        if self._checker.violations or self.wrong:
+            raise Wrong("\n".join([*map(str, self._checker.violations), *self.wrong]))
+
+    def told(self) -> str:
+        """What happened, for a failure."""
+        return "\n".join(
+            [
+                "schedule, and what it let through:",
+                *self.log,
+                "journal:",
+                *(f"  {line}" for line in journal_lines(self.records)),
+                f"effects: {self.effects}",
+                f"waiting: {[str(w) for w in self.waiting]}",
+                f"alive: {[p.name for p in self.alive]}",
+            ]
+        )
+
+
+def _is_due_soon(loop: Any) -> bool:
+    """Somebody sleeps a moment of real time, as between two looks at a store."""
+    soon = loop.time() + 0.1
+    return any(not t.cancelled() and t.when() < soon for t in loop._scheduled)
+
+
+_FAILABLE = ("append", "accept", "create")
+
+
+def reply(text: str, process: Process) -> StepLike:
+    """A reply of the model, from a few words.
+
+    `text`, `empty`, `cut`, `refused`, `wait` (a stream that stops in the middle), or
+    calls: `rw par parw`, each with `-raise`, `-stubborn`, `-twice` or `-bad`; `length`
+    before calls cuts them off.
+    """
+    match text.split():
+        case ["text"]:
+            return "done"
+        case ["empty"]:
+            return ""
+        case ["cut"]:
+            return step("half a", cut=True)
+        case ["refused"]:
+            return StoreFailed("a model raises what it likes")
+        case ["wait"]:
+            return step("first second", gate=process, gate_after=1)
+        case ["length", *names]:
+            return step("more", calls=_calls(names), finish="length")
+        case names:
+            return step(calls=_calls(names))
+
+
+def _calls(names: Sequence[str]) -> tuple[Any, ...]:
+    made = []
+    for name in names:
+        tool, _, way = name.partition("-")
+        if way == "bad":
+            made.append(call_raw(tool, "{"))
+        elif way == "twice":
+            made += [call(tool, _id="same"), call(tool, _id="same")]
+        else:
+            made.append(call(tool, text=way))
+    return tuple(made)
+
+
+def item_of(kind: str, item_id: str, input_id: str) -> i.InboxItem:
+    """An item for which an agent has no door."""
+    if kind == "redeliver":
+        return i.Redeliver(item_id, input_id, "steer")
+    raise ValueError(kind)
