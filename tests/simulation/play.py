@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import anyio
+from tests.simulation.actions import Action
+from tests.simulation.world import Process, S, World, Wrong
 
 from agentcore.errors import ConfigError, SessionBusy, StoreFailed
 from agentcore.journal.apply import fold
 from agentcore.testing.journals import assert_journal
 from agentcore.types import records as r
-from tests.simulation.actions import Action
-from tests.simulation.world import S, Process, World, Wrong
 
 MOST_TURNS = 3_000
 MOST_RESUMES = 12
@@ -30,19 +32,34 @@ class Schedule:
     """Store calls take time, as on a disk; otherwise they are done at once."""
 
 
-def play(schedule: Schedule) -> int:
-    """Play a schedule on a new event loop; returns how many replies the model gave.
+class Played(NamedTuple):
+    """What came of a schedule."""
+
+    records: Sequence[r.StoredRecord]
+    effects: Sequence[str]
+    replies: int
+    """How many the model gave: each is a step of a run."""
+
+
+def play(schedule: Schedule, *, takes_over: bool = False) -> Played:
+    """Play a schedule on a new event loop.
+
+    Args:
+        schedule: What happens.
+        takes_over: Whoever reads along with an owner that was killed must not wait for
+            a next one, but become it.
 
     Raises:
         AssertionError: something happened that never should; it tells the story.
     """
-    return anyio.run(_play, schedule)
+    return anyio.run(_play, schedule, takes_over)
 
 
-async def _play(schedule: Schedule) -> int:
+async def _play(schedule: Schedule, takes_over: bool) -> Played:
     story: AssertionError | None = None
     async with anyio.create_task_group() as tasks:
         world = World(schedule.replies, suspends=schedule.suspends, tasks=tasks)
+        world.followers_take_over = takes_over
         try:
             await _follow(schedule, world)
         except Exception as error:  # noqa: BLE001 - told with its story, outside
@@ -54,7 +71,7 @@ async def _play(schedule: Schedule) -> int:
         tasks.cancel_scope.cancel()
     if story is not None:
         raise story
-    return world.steps
+    return Played(world.records, world.effects, world.steps)
 
 
 async def _follow(schedule: Schedule, world: World) -> None:
@@ -95,7 +112,7 @@ async def _finish(world: World) -> None:
 def _let_go_of_followers(world: World) -> None:
     """Whoever reads along with a session nobody owns, waits for a next owner."""
     for process in world.alive:
-        if not process.follows:
+        if world.followers_take_over or not process.follows:
             raise Wrong(f"{process.name} waits for something nobody will do")
         process.leave()
 
@@ -108,6 +125,7 @@ def _is_done(world: World) -> bool:
 async def _judge(world: World) -> None:
     for process in world.processes:
         _judge_process(process)
+        _judge_result(world, process)
     if not world.records:
         return
     assert_journal(world.records, world.effects)
@@ -124,6 +142,29 @@ def _judge_process(process: Process) -> None:
     if process.may_fail and isinstance(error, StoreFailed):
         return
     raise Wrong(f"{process.name} raised {type(error).__name__}: {error}") from error
+
+
+def _judge_result(world: World, process: Process) -> None:
+    """A caller is told how the run that served its input really stopped."""
+    result = process.result
+    if result is None or not result.run_id or result.stop.status == "paused":
+        return
+    ends = [
+        stored.record.stop
+        for stored in world.records
+        if isinstance(stored.record, r.RunEnded)
+        and stored.record.run_id == result.run_id
+    ]
+    if ends != [result.stop]:
+        raise Wrong(f"{process.name} was told {result.stop}, the journal says {ends}")
+    placed = [
+        stored.record.run_id
+        for stored in world.records
+        if isinstance(stored.record, r.InputPlaced)
+        and stored.record.input_id == process.input_id
+    ]
+    if result.stop.status == "completed" and placed not in ([], [result.run_id]):
+        raise Wrong(f"{process.name} was told of {result.run_id}, not of {placed}")
 
 
 async def _judge_inputs(world: World) -> None:

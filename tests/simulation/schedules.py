@@ -1,7 +1,6 @@
 """Random schedules, as hypothesis draws and shrinks them."""
 
 from hypothesis import strategies as st
-
 from tests.simulation import actions as a
 from tests.simulation.play import Schedule
 

@@ -11,7 +11,7 @@ It runs on asyncio, whose event loop can be asked whether anything is left to do
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
+from typing_extensions import override
 
 from agentcore import ToolLoopAgent
 from agentcore.errors import InboxFull, InputConflict, SessionNotFound, StoreFailed
@@ -43,11 +44,13 @@ from agentcore.types.model import ModelRequest
 from agentcore.types.runs import Receipt, RunResult
 
 S = "s"
+# Made once, since that takes long: each call finds its process in the run's `deps`.
+TOOLS = effect_tools(lambda context: context.deps.take_effect(context))
 REFUSALS = (InputConflict, InboxFull, SessionNotFound)
 """What a door may answer to somebody who comes too late."""
 
 
-class Wrong(AssertionError):
+class Wrong(AssertionError):  # noqa: N818 - it is no error of the program
     """The world saw something that must never happen."""
 
 
@@ -60,6 +63,7 @@ class Waiting:
     passed: anyio.Event = field(default_factory=anyio.Event)
     error: Exception | None = None
 
+    @override
     def __str__(self) -> str:
         return f"{self.who.name} {self.what}"
 
@@ -94,7 +98,7 @@ class Process:
         self.store = FaultyStore(world.store, pause=pause)
         self.agent: ToolLoopAgent[Any, Any] = ToolLoopAgent(
             FunctionModel(self._answer),
-            tools=effect_tools(self._effect),
+            tools=TOOLS,
             store=self.store,
             ids=world.ids,
             clock=Clock(self.turn),
@@ -106,6 +110,10 @@ class Process:
         self.error: Exception | None = None
         self.done = False
         self.resumes = False
+        self.input_id = ""
+        """Of a process that runs an input of its own."""
+        self.poisoned = False
+        """An append of its failed, so it must start nothing more."""
         self.may_fail = False
         """A fault of its store was injected."""
         self._scope = anyio.CancelScope()
@@ -143,6 +151,8 @@ class Process:
 
     async def turn(self, what: str) -> None:
         """Wait for the schedule's leave to go on."""
+        if self.poisoned and what.startswith(("model", "tool")):
+            self.world.wrong.append(f"{self.name} starts {what} after a failed append")
         waiting = Waiting(self, what)
         self.world.waiting.append(waiting)
         try:
@@ -166,11 +176,12 @@ class Process:
         await self.turn("model")
         return self.world.next_reply(self)
 
-    async def _effect(self, context: ToolContext[Any]) -> None:
+    async def take_effect(self, context: ToolContext[Any]) -> None:
+        """What a tool of this process does, as its argument `text` says."""
         text = str(context.call.arguments.get("text", ""))
         with anyio.CancelScope(shield="stubborn" in text):
             await self.turn(f"tool {context.call.name}")
-            await self.world.take_effect(context.call.id)
+            await self.world.note_effect(context.call.id)
             await self.turn(f"effect {context.call.name}")
         if "raise" in text:
             raise RuntimeError("the tool failed after its effect")
@@ -187,6 +198,7 @@ class World:
         self.processes: list[Process] = []
         self.receipts: dict[str, Receipt] = {}
         """By input id: what was said, and acknowledged."""
+        self.followers_take_over = False
         self.said = 0
         self.steps = 0
         self.log: list[str] = []
@@ -209,7 +221,7 @@ class World:
         text = self._replies.pop(0) if self._replies else "text"
         return reply(text, process)
 
-    async def take_effect(self, call_id: str) -> None:
+    async def note_effect(self, call_id: str) -> None:
         """A tool does what cannot be undone."""
         await self.look()
         if call_id not in self._intents:
@@ -239,7 +251,9 @@ class World:
         """The processes that are not done, oldest first."""
         return [p for p in self.processes if not p.done]
 
-    def spawn(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    def spawn(
+        self, function: Callable[..., Coroutine[Any, Any, Any]], *args: Any
+    ) -> None:
         """Start a task beside the schedule."""
         self._tasks.start_soon(function, *args)
 
@@ -252,9 +266,12 @@ class World:
         """A new process runs an input of its own."""
         input_id = self.new_input()
         process = self.new_process()
+        process.input_id = input_id
 
         def make() -> Any:
-            return process.agent.start(input_id, session=S, input_id=input_id)
+            return process.agent.start(
+                input_id, session=S, input_id=input_id, deps=process
+            )
 
         self.spawn(process.drive, make, entered)
 
@@ -262,7 +279,9 @@ class World:
         """A new process goes on with the session."""
         process = self.new_process()
         process.resumes = True
-        self.spawn(process.drive, lambda: process.agent.resume(S), entered)
+        self.spawn(
+            process.drive, lambda: process.agent.resume(S, deps=process), entered
+        )
         return process
 
     def ask(self, door: Callable[[], Awaitable[Receipt]], input_id: str = "") -> None:
@@ -291,6 +310,7 @@ class World:
             self.waiting.remove(waiting)
             self.log.append(f"    {waiting} fails")
             waiting.who.may_fail = True
+            waiting.who.poisoned |= waiting.what.endswith("append")
             waiting.error = StoreFailed(f"injected {waiting.what}")
             waiting.passed.set()
 
@@ -298,7 +318,7 @@ class World:
         """Let every task run until it waits for the schedule."""
         loop: Any = asyncio.get_running_loop()
         await checkpoint()
-        while loop._ready or _is_due_soon(loop):
+        while loop._ready or _is_due_soon(loop):  # noqa: ASYNC110 - nobody would tell
             await anyio.sleep(0 if loop._ready else 0.001)
         await self.look()
         if self._checker.violations or self.wrong:

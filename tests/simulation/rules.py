@@ -1,0 +1,83 @@
+"""What a recovery owes, as a journal shows it (run semantics 2.7, R6 to R9).
+
+`check_journal` judges what every journal must keep; these say what the next owner has
+to do with what a dead one left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from agentcore.types import records as r
+
+Journal = Sequence[r.StoredRecord]
+
+
+def replays_what_is_safe(journal: Journal) -> list[str]:
+    """R6: a call that may be replayed is run again, unless somebody stopped the run."""
+    return [
+        f"record {stored.seq}: {outcome.call_id} could have been replayed, and is "
+        f"{outcome.status}/{outcome.effect}"
+        for stored, outcome, intent, cancelled in _recovered(journal)
+        if intent.replay == "safe" and not cancelled and outcome.cause != "host"
+        if outcome.status in ("unknown", "cancelled", "not_started")
+    ]
+
+
+def asks_about_what_is_unknown(journal: Journal) -> list[str]:
+    """R9: after an unknown external effect the run pauses until somebody has looked."""
+    wrong = []
+    for stored, outcome, intent, cancelled in _recovered(journal):
+        unknown = outcome.effect == "unknown" and intent.effects == "external"
+        if not unknown or cancelled or outcome.status != "unknown":
+            continue
+        later = (s.record for s in journal[stored.seq :])
+        first = next((x for x in later if isinstance(x, _DECIDES)), None)
+        if isinstance(first, r.ModelIntent):
+            wrong.append(f"record {stored.seq}: nobody was asked about {intent.tool}")
+    return wrong
+
+
+_DECIDES = (r.RunPaused, r.RunEnded, r.ModelIntent)
+
+
+def counts_its_attempts(journal: Journal) -> list[str]:
+    """R8: who takes an interrupted run over says so right after it is the owner."""
+    wrong = []
+    interrupted = False
+    for stored in journal:
+        record = stored.record
+        if isinstance(record, r.RunStarted | r.RunUnpaused):
+            interrupted = True
+        elif isinstance(record, r.RunEnded | r.RunPaused):
+            interrupted = False
+        elif isinstance(record, r.OwnerAcquired) and interrupted:
+            after = journal[stored.seq : stored.seq + 1]
+            if after and not isinstance(after[0].record, r.ResumeAttempted):
+                wrong.append(f"record {after[0].seq}: not resume.attempted")
+    return wrong
+
+
+def _recovered(
+    journal: Journal,
+) -> Iterator[tuple[r.StoredRecord, r.ToolOutcome, r.ToolIntent, bool]]:
+    """Outcomes that a later owner wrote than the one that had started the call."""
+    intents: dict[str, tuple[int, r.ToolIntent]] = {}
+    cancelled = False
+    for stored in journal:
+        record = stored.record
+        if isinstance(record, r.RunStarted):
+            cancelled = False
+        elif isinstance(record, r.CancelRequested):
+            cancelled = True
+        elif isinstance(record, r.ToolIntent):
+            intents[record.call_id] = (stored.epoch, record)
+        elif isinstance(record, r.ToolOutcome) and record.call_id in intents:
+            epoch, intent = intents[record.call_id]
+            if epoch < stored.epoch:
+                yield stored, record, intent, cancelled
+
+
+RULES = (replays_what_is_safe, asks_about_what_is_unknown, counts_its_attempts)
+KEPT: Sequence[Callable[[Journal], list[str]]] = ()
+"""Those that every random schedule is held to; the others are in `test_found.py`."""
