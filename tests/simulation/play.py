@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import anyio
+from tests.simulation import rules
 from tests.simulation.actions import Action
 from tests.simulation.world import Process, S, World, Wrong
 
@@ -118,8 +119,12 @@ def _let_go_of_followers(world: World) -> None:
 
 
 def _is_done(world: World) -> bool:
+    """Nothing is left to do but a decision, which no schedule gives yet."""
     state = fold(S, world.records)
-    return state.open_run is None and not state.pending
+    run = state.open_run
+    if run is not None:
+        return run.paused is not None and run.paused.reason != "host"
+    return not state.pending
 
 
 async def _judge(world: World) -> None:
@@ -129,6 +134,9 @@ async def _judge(world: World) -> None:
     if not world.records:
         return
     assert_journal(world.records, world.effects)
+    for rule in rules.KEPT:
+        if problems := rule(world.records):
+            raise Wrong("\n".join(problems))
     await _judge_inputs(world)
     lease = await world.store.acquire(S, "the judge")  # nobody holds it any more
     await world.store.release(lease)

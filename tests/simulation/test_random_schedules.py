@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.simulation import rules
 from tests.simulation.play import Schedule, play
 from tests.simulation.schedules import schedules
 
@@ -47,10 +46,7 @@ def explored(
 
 
 def count(kind: str, schedule: Schedule) -> None:
-    played = play(schedule)
-    taken[kind] = taken.get(kind, 0) + played.replies
-    for rule in rules.KEPT:
-        assert rule(played.records) == [], schedule
+    taken[kind] = taken.get(kind, 0) + play(schedule).replies
 
 
 @explored(QUIET)

@@ -24,6 +24,7 @@ from typing_extensions import override
 from agentcore import ToolLoopAgent
 from agentcore.errors import InboxFull, InputConflict, SessionNotFound, StoreFailed
 from agentcore.journal._checks import Checker
+from agentcore.protocols.store import Appended
 from agentcore.stores.memory import MemoryRunStore
 from agentcore.testing import (
     CountingIds,
@@ -41,7 +42,7 @@ from agentcore.types import inbox as i
 from agentcore.types import records as r
 from agentcore.types.context import ToolContext
 from agentcore.types.model import ModelRequest
-from agentcore.types.runs import Receipt, RunResult
+from agentcore.types.runs import Lease, Receipt, RunResult
 
 S = "s"
 # Made once, since that takes long: each call finds its process in the run's `deps`.
@@ -187,11 +188,30 @@ class Process:
             raise RuntimeError("the tool failed after its effect")
 
 
+class Storage(MemoryRunStore):
+    """What all processes share; it looks at every append when it is made."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(clock=Clock())
+        self._world = world
+
+    @override
+    async def append(
+        self, lease: Lease, records: Sequence[r.Record], **expected: Any
+    ) -> Appended:
+        unread = await self.inbox(S, self._world.folded)
+        done = await super().append(lease, records, **expected)
+        self._world.appended(records, [item for _, item in unread.items])
+        return done
+
+
 class World:
     """Everything a schedule moves."""
 
     def __init__(self, replies: Sequence[str], *, suspends: bool, tasks: TaskGroup):
-        self.store = MemoryRunStore(clock=Clock())
+        self.folded = 0
+        """The inbox position up to which the journal holds the inbox."""
+        self.store = Storage(self)
         self.ids = CountingIds()
         self.waiting: list[Waiting] = []
         self.effects: list[str] = []
@@ -227,6 +247,21 @@ class World:
         if call_id not in self._intents:
             self.wrong.append(f"{call_id} had its effect before its intent was durable")
         self.effects.append(call_id)
+
+    def appended(self, records: Sequence[r.Record], unread: Sequence[Any]) -> None:
+        """An append was made while these items of the inbox were not folded in."""
+        accepted = {x.input_id for x in records if isinstance(x, r.InputAccepted)}
+        for record in records:
+            position = getattr(record, "position", 0)
+            if isinstance(position, int):
+                self.folded = max(self.folded, position)
+            if isinstance(record, r.RunEnded) and record.stop.status == "completed":
+                self.wrong += [
+                    f"completed while the steer {item.id} lay unread in the inbox"
+                    for item in unread
+                    if isinstance(item, i.Input)
+                    if item.delivery == "steer" and item.id not in accepted
+                ]
 
     async def look(self) -> None:
         """Check what was written since the last look."""

@@ -68,15 +68,13 @@ class Process:
             except Crashed:
                 self.crash()
             except BaseExceptionGroup as errors:
-                self._only_a_crash(errors)
+                crash, rest = errors.split(Crashed)
+                if crash is not None:
+                    self.crash()
+                if rest is not None:  # errors of others, or mere cancellations by us
+                    raise rest from None
             finally:
                 self._scopes.remove(scope)
-
-    def _only_a_crash(self, errors: BaseExceptionGroup[BaseException]) -> None:
-        crash, rest = errors.split(Crashed)
-        if crash is None or rest is not None:
-            raise errors
-        self.crash()
 
     def assert_fired(self) -> None:
         """Fail if a fault never struck.
