@@ -118,5 +118,5 @@ class Forgetful(HistoryProjector):
 
 async def test_a_prompt_without_a_result_is_shown() -> None:
     records, _ = await journal_of(call("rw"))
-    with pytest.raises(AssertionError, match="pairing at record 15: .* has no result"):
+    with pytest.raises(AssertionError, match=r"pairing at record 15: .* has no result"):
         assert_journal(records, projector=Forgetful)
