@@ -13,6 +13,7 @@ from typing import Any, Self
 import anyio
 from typing_extensions import override
 
+from agentcore.protocols.runtime import Clock
 from agentcore.protocols.store import Appended
 from agentcore.stores.memory import MemoryRunStore
 from agentcore.types.inbox import InboxItem
@@ -21,8 +22,8 @@ from agentcore.types.runs import Lease, Receipt, SessionHeader
 
 
 class DiskStore(MemoryRunStore):
-    def __init__(self, path: Path) -> None:
-        super().__init__()
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
+        super().__init__(clock=clock)
         self._path = path
         self._file = -1
 
