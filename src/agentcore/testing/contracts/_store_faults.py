@@ -11,7 +11,7 @@ import pytest
 
 from agentcore.errors import LeaseLost, SequenceConflict, StoreFailed
 from agentcore.protocols.store import Appended, RunStore
-from agentcore.testing._fault import Crashed, crashes, fails
+from agentcore.testing._fault import Crashed, Torn, crashes, fails
 from agentcore.testing.contracts._sample import text_input
 from agentcore.testing.contracts._store_base import (
     PATIENCE,
@@ -154,6 +154,26 @@ class FaultTests(StoreFixtures):
         assert lease.epoch > max(stored.epoch for stored in found)
         await again.append(lease, texts("next"), expected_seq=len(found))
         _check_prefix(await journal(again), [s.record for s in found[1:]])
+
+    async def test_an_append_cut_in_two_by_a_crash_is_not_there(
+        self, store: RunStore, crash_store: CrashStore | None
+    ) -> None:
+        """Not for the next owner, and not for the one after it either."""
+        if crash_store is None:
+            pytest.skip("no fixture `crash_store`: what a kill does cannot be played")
+        if not isinstance(store, Torn):
+            pytest.skip("this store has no `append_torn`: it cannot be cut in two")
+        told = _Told()
+        with pytest.raises(Crashed):
+            await told.work(FaultyStore(store, crashes("mid:append#2")))
+        again = await crash_store(store)
+        lease = await again.acquire(S, "owner-2")
+        found = await journal(again)
+        assert [stored.record for stored in found[1:]] == told.written
+        await again.append(lease, texts("next"), expected_seq=len(found))
+        again = await crash_store(again)
+        records = [stored.record for stored in (await journal(again))[1:]]
+        assert records == [*told.written, *texts("next")]
 
     async def test_a_dead_owner_does_not_come_back(
         self, store: RunStore, crash_store: CrashStore | None, lease: Lease
