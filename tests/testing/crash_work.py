@@ -4,13 +4,15 @@ import subprocess
 import sys
 
 from agentcore import ToolLoopAgent
-from agentcore._base.ids import RandomIds
+from agentcore.policies.retry import RetryPolicy
 from agentcore.testing import CrashCase, ScriptedModel, call
 
 
 def agent(case: CrashCase, *steps: object) -> ToolLoopAgent:
     model = ScriptedModel(list(steps))  # type: ignore[arg-type]  # texts and calls
-    return ToolLoopAgent(model, tools=case.tools, store=case.store, ids=RandomIds())
+    return ToolLoopAgent(
+        model, tools=case.tools, store=case.store, retry=RetryPolicy(base=0)
+    )
 
 
 async def first(case: CrashCase) -> None:

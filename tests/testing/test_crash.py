@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from agentcore.errors import ConfigError
-from agentcore.testing import CrashTest, assert_journal, journal_lines
+from agentcore.testing import Aftermath, CrashTest, assert_journal, journal_lines
 from agentcore.types import records as r
 
 STORE = "tests.testing.disk_store:make"
@@ -15,11 +15,12 @@ FIRST = "tests.testing.crash_work:first"
 AGAIN = "tests.testing.crash_work:again"
 
 
-@pytest.mark.scenario("run-45", "run-46", "run-51")
+@pytest.mark.scenario("run-10", "run-11")
 @pytest.mark.parametrize(
     ("at", "effects"),
     [
         ("before:create", 0),
+        ("before:accept", 0),
         ("after:accept", 0),
         ("after:model.intent", 0),
         ("mid:model.outcome", 0),
@@ -44,20 +45,48 @@ def test_a_killed_process_leaves_what_the_next_can_go_on_with(
 
     assert_journal(after.journal("s"), after.effects)
     assert after.output.split() in (["completed"], ["paused"])
+    kinds = [stored.record.kind for stored in after.journal("s")]
+    assert kinds.count("input.accepted") == kinds.count("input.placed") == 1
     before = [stored.record for stored in left.journal("s")]
     assert [s.record for s in after.journal("s")][: len(before)] == before
 
 
+@pytest.mark.scenario("run-46")
+def test_a_result_that_was_written_is_kept_and_its_call_not_made_again(
+    tmp_path: Path,
+) -> None:
+    test = CrashTest(STORE, tmp_path)
+    test.kill(FIRST, at="after:tool.outcome")
+    left = test.run(AGAIN)
+    assert outcome_of(left.effects[0], left).status == "ok"
+    assert left.effects.count(left.effects[0]) == 1
+
+
+def test_of_a_batch_killed_in_the_middle_the_rest_is_run_once(tmp_path: Path) -> None:
+    test = CrashTest(STORE, tmp_path)
+    test.kill(FIRST, at="before:tool.intent#2")
+    left = test.run(AGAIN)
+    assert len(left.effects) == len(set(left.effects)) == 3
+    # The second intent shares an append with the first outcome, which is lost with it.
+    statuses = [outcome_of(key, left).status for key in left.effects]
+    assert statuses == ["unknown", "ok", "ok"]
+
+
+def outcome_of(call_id: str, left: Aftermath) -> r.ToolOutcome:
+    (outcome,) = [
+        stored.record
+        for stored in left.journal("s")
+        if isinstance(stored.record, r.ToolOutcome) and stored.record.call_id == call_id
+    ]
+    return outcome
+
+
+@pytest.mark.scenario("run-45")
 def test_a_call_killed_after_its_effect_is_unknown_for_ever(tmp_path: Path) -> None:
     test = CrashTest(STORE, tmp_path, backend="trio")
     test.kill(FIRST, at="in:rw")
     left = test.run(AGAIN)
-    (outcome,) = [
-        stored.record
-        for stored in left.journal("s")
-        if isinstance(stored.record, r.ToolOutcome)
-        and stored.record.call_id == left.effects[0]
-    ]
+    outcome = outcome_of(left.effects[0], left)
     assert (outcome.status, outcome.effect) == ("unknown", "unknown")
     assert left.effects.count(outcome.call_id) == 1
 
