@@ -10,6 +10,16 @@ from typing import Protocol
 
 from tests.simulation.world import S, World, item_of
 
+from agentcore.journal.apply import fold
+from agentcore.types.policy import (
+    Approve,
+    Decision,
+    Deny,
+    DidNotHappen,
+    Happened,
+    LeaveUnknown,
+)
+
 MOST_ALIVE = 3
 
 
@@ -142,6 +152,38 @@ class Release:
     async def do(self, world: World) -> None:
         if world.records:
             world.ask(lambda: world.client.release(S))
+
+
+@dataclass(frozen=True)
+class Decide:
+    """Somebody decides one thing the run waits for; half the time in its favour."""
+
+    pick: int = 0
+
+    async def do(self, world: World) -> None:
+        waiting = waits_for(world)
+        if waiting and len(world.alive) < MOST_ALIVE:
+            key = waiting[self.pick % len(waiting)]
+            decisions = {key: decide(world, key, self.pick)}
+            world.resume(entered=bool(self.pick % 2), decisions=decisions)
+
+
+def waits_for(world: World) -> list[str]:
+    """The ids of what somebody has to decide."""
+    run = fold(S, world.records).open_run
+    if run is None or run.paused is None:
+        return []
+    return list(run.paused.subjects)
+
+
+def decide(world: World, call_id: str, number: int) -> Decision:
+    """A decision about a call; of one that may have happened, the truth or nothing."""
+    run = fold(S, world.records).open_run
+    if run is None or call_id not in run.calls or call_id in run.waiting:
+        return Deny("no") if number % 2 else Approve()
+    if number % 2:
+        return LeaveUnknown()
+    return Happened() if call_id in world.effects else DidNotHappen()
 
 
 def _say(world: World, delivery: str) -> None:

@@ -8,18 +8,19 @@ from typing import NamedTuple
 
 import anyio
 from tests.simulation import rules
-from tests.simulation.actions import Action
-from tests.simulation.world import Process, S, World, Wrong
+from tests.simulation.actions import Action, decide, waits_for
+from tests.simulation.world import Loop, Process, S, World, Wrong, running_loop
 
-from agentcore.errors import ConfigError, SessionBusy, StoreFailed
+from agentcore.errors import AlreadySettled, ConfigError, SessionBusy, StoreFailed
 from agentcore.journal.apply import fold
 from agentcore.testing.journals import assert_journal
 from agentcore.types import records as r
 
 MOST_TURNS = 3_000
 MOST_RESUMES = 12
-REFUSED_RESUMES = (SessionBusy, ConfigError)
-"""Somebody owns the session, or there is nothing to resume."""
+PATIENCE = 5.0
+REFUSED_RESUMES = (SessionBusy, ConfigError, AlreadySettled)
+"""Somebody owns the session, or there is nothing to resume or to decide."""
 
 
 @dataclass(frozen=True)
@@ -42,25 +43,19 @@ class Played(NamedTuple):
     """How many the model gave: each is a step of a run."""
 
 
-def play(schedule: Schedule, *, takes_over: bool = False) -> Played:
+def play(schedule: Schedule) -> Played:
     """Play a schedule on a new event loop.
-
-    Args:
-        schedule: What happens.
-        takes_over: Whoever reads along with an owner that was killed must not wait for
-            a next one, but become it.
 
     Raises:
         AssertionError: something happened that never should; it tells the story.
     """
-    return anyio.run(_play, schedule, takes_over)
+    return anyio.run(_play, schedule, backend_options={"loop_factory": Loop})
 
 
-async def _play(schedule: Schedule, takes_over: bool) -> Played:
+async def _play(schedule: Schedule) -> Played:
     story: AssertionError | None = None
     async with anyio.create_task_group() as tasks:
         world = World(schedule.replies, suspends=schedule.suspends, tasks=tasks)
-        world.followers_take_over = takes_over
         try:
             await _follow(schedule, world)
         except Exception as error:  # noqa: BLE001 - told with its story, outside
@@ -88,13 +83,15 @@ async def _follow(schedule: Schedule, world: World) -> None:
 async def _to_the_end(world: World) -> None:
     """Everything alive finishes; what is left undone is resumed until it is done."""
     await _finish(world)
-    for _ in range(MOST_RESUMES):
+    for number in range(MOST_RESUMES):
         if not world.records or _is_done(world):
             return
-        process = world.resume(entered=False)
+        waiting = waits_for(world)
+        world.resume(
+            entered=False,
+            decisions={key: decide(world, key, number) for key in waiting},
+        )
         await _finish(world)
-        if isinstance(process.error, ConfigError):  # nothing to resume
-            return
     raise Wrong(f"{MOST_RESUMES} resumes did not bring the session to its end")
 
 
@@ -104,27 +101,17 @@ async def _finish(world: World) -> None:
         if not world.waiting:
             if not world.alive:
                 return
-            _let_go_of_followers(world)
+            # Whoever reads along with a dead owner looks after it now and then.
+            if not running_loop().jump(PATIENCE):
+                raise Wrong("somebody waits for something nobody will do")
         world.let_through(0)
         await world.rest()
-    raise Wrong("it goes on and on" if world.waiting else "somebody waits for ever")
-
-
-def _let_go_of_followers(world: World) -> None:
-    """Whoever reads along with a session nobody owns, waits for a next owner."""
-    for process in world.alive:
-        if world.followers_take_over or not process.follows:
-            raise Wrong(f"{process.name} waits for something nobody will do")
-        process.leave()
+    raise Wrong("it goes on and on")
 
 
 def _is_done(world: World) -> bool:
-    """Nothing is left to do but a decision, which no schedule gives yet."""
     state = fold(S, world.records)
-    run = state.open_run
-    if run is not None:
-        return run.paused is not None and run.paused.reason != "host"
-    return not state.pending
+    return state.open_run is None and not state.pending
 
 
 async def _judge(world: World) -> None:

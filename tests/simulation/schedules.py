@@ -5,7 +5,7 @@ from tests.simulation import actions as a
 from tests.simulation.play import Schedule
 
 PICKS = st.integers(0, 3)
-TOOLS = ("ro", "idem", "rw", "par", "parw")
+TOOLS = ("ro", "idem", "rw", "par", "parw", "ask")
 WAYS = st.sampled_from(("", "", "", "", "-raise", "-stubborn", "-twice", "-bad"))
 
 CALL = st.builds("{}{}".format, st.sampled_from(TOOLS), WAYS)
@@ -25,6 +25,7 @@ QUIET = st.one_of(
     st.builds(a.Resume, st.booleans()),
     st.builds(a.Pause, PICKS),
     st.builds(a.Leave, PICKS),
+    st.builds(a.Decide, PICKS),
 )
 CRASH = st.builds(a.Crash, PICKS)
 FAIL = st.builds(a.Fail, PICKS)

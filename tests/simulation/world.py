@@ -21,7 +21,7 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 from typing_extensions import override
 
-from agentcore import ToolLoopAgent
+from agentcore import ToolLoopAgent, tool
 from agentcore.errors import InboxFull, InputConflict, SessionNotFound, StoreFailed
 from agentcore.journal._checks import Checker
 from agentcore.protocols.store import Appended
@@ -34,7 +34,7 @@ from agentcore.testing import (
     check_pairing,
     step,
 )
-from agentcore.testing.effect_tools import effect_tools
+from agentcore.testing._effect_tools import effect_tools
 from agentcore.testing.faults import Crashed, FaultyStore
 from agentcore.testing.journals import journal_lines
 from agentcore.testing.steps import Step, StepLike
@@ -42,11 +42,24 @@ from agentcore.types import inbox as i
 from agentcore.types import records as r
 from agentcore.types.context import ToolContext
 from agentcore.types.model import ModelRequest
+from agentcore.types.policy import Decision
 from agentcore.types.runs import Lease, Receipt, RunResult
 
 S = "s"
 # Made once, since that takes long: each call finds its process in the run's `deps`.
-TOOLS = effect_tools(lambda context: context.deps.take_effect(context))
+TOOLS: list[Any] = effect_tools(lambda context: context.deps.take_effect(context))
+
+
+@tool(approval="ask")
+async def ask(context: ToolContext[Any], text: str = "") -> str:
+    """As `rw`, and somebody must say yes first."""
+    await context.deps.take_effect(context)
+    return f"ask {text}".rstrip()
+
+
+TOOLS.append(ask)
+MOMENT = 0.1
+"""Seconds somebody may wait between two looks at something; they pass at once."""
 REFUSALS = (InputConflict, InboxFull, SessionNotFound)
 """What a door may answer to somebody who comes too late."""
 
@@ -67,6 +80,37 @@ class Waiting:
     @override
     def __str__(self) -> str:
         return f"{self.who.name} {self.what}"
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop whose time stands still until somebody lets it jump."""
+
+    now = 0.0
+
+    @override
+    def time(self) -> float:
+        return self.now
+
+    @property
+    def is_busy(self) -> bool:
+        """Something is left to do before anybody must wait."""
+        return bool(self._ready)  # type: ignore[attr-defined]  # of the base class
+
+    def jump(self, most: float) -> bool:
+        """Go on to the next timer, if it is due within so many seconds."""
+        timers = self._scheduled  # type: ignore[attr-defined]  # of the base class
+        due = [timer.when() for timer in timers if not timer.cancelled()]
+        if not due or min(due) > self.now + most:
+            return False
+        self.now = max(self.now, min(due))
+        return True
+
+
+def running_loop() -> Loop:
+    """The one the world runs on."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, Loop)
+    return loop
 
 
 class Clock:
@@ -103,6 +147,7 @@ class Process:
             store=self.store,
             ids=world.ids,
             clock=Clock(self.turn),
+            asks="pause",
         )
         self.handle: Any = None
         self.run: Any = None
@@ -133,11 +178,6 @@ class Process:
             self.error = error
         finally:
             self.done = True
-
-    @property
-    def follows(self) -> bool:
-        """It reads along with another owner."""
-        return getattr(self.handle, "_follower", None) is not None
 
     def leave(self) -> None:
         """The caller is cancelled: the graceful stop."""
@@ -218,7 +258,6 @@ class World:
         self.processes: list[Process] = []
         self.receipts: dict[str, Receipt] = {}
         """By input id: what was said, and acknowledged."""
-        self.followers_take_over = False
         self.said = 0
         self.steps = 0
         self.log: list[str] = []
@@ -310,12 +349,16 @@ class World:
 
         self.spawn(process.drive, make, entered)
 
-    def resume(self, *, entered: bool) -> Process:
+    def resume(
+        self, *, entered: bool, decisions: dict[str, Decision] | None = None
+    ) -> Process:
         """A new process goes on with the session."""
         process = self.new_process()
         process.resumes = True
         self.spawn(
-            process.drive, lambda: process.agent.resume(S, deps=process), entered
+            process.drive,
+            lambda: process.agent.resume(S, decisions=decisions, deps=process),
+            entered,
         )
         return process
 
@@ -351,10 +394,10 @@ class World:
 
     async def rest(self) -> None:
         """Let every task run until it waits for the schedule."""
-        loop: Any = asyncio.get_running_loop()
+        loop = running_loop()
         await checkpoint()
-        while loop._ready or _is_due_soon(loop):  # noqa: ASYNC110 - nobody would tell
-            await anyio.sleep(0 if loop._ready else 0.001)
+        while loop.is_busy or loop.jump(MOMENT):
+            await checkpoint()
         await self.look()
         if self._checker.violations or self.wrong:
             raise Wrong("\n".join([*map(str, self._checker.violations), *self.wrong]))
@@ -372,12 +415,6 @@ class World:
                 f"alive: {[p.name for p in self.alive]}",
             ]
         )
-
-
-def _is_due_soon(loop: Any) -> bool:
-    """Somebody sleeps a moment of real time, as between two looks at a store."""
-    soon = loop.time() + 0.1
-    return any(not t.cancelled() and t.when() < soon for t in loop._scheduled)
 
 
 _FAILABLE = ("append", "accept", "create")

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from agentcore.journal.invariants import assert_valid as assert_valid
     from agentcore.journal.invariants import check_journal as check_journal
     from agentcore.journal.pairing import check_pairing as check_pairing
+    from agentcore.testing._effect_tools import effect_tools as effect_tools
     from agentcore.testing.crash import Aftermath as Aftermath
     from agentcore.testing.crash import CrashCase as CrashCase
     from agentcore.testing.crash import CrashTest as CrashTest
-    from agentcore.testing.effect_tools import effect_tools as effect_tools
     from agentcore.testing.effects import EffectLog as EffectLog
     from agentcore.testing.executor import FakeExecutor as FakeExecutor
     from agentcore.testing.executor import in_turn as in_turn
@@ -95,7 +95,7 @@ _LAZY = {
     "check_pairing": "agentcore.journal.pairing",
     "crashes": "agentcore.testing.faults",
     "delays": "agentcore.testing.faults",
-    "effect_tools": "agentcore.testing.effect_tools",
+    "effect_tools": "agentcore.testing._effect_tools",
     "fails": "agentcore.testing.faults",
     "forbid_model_requests": "agentcore._base.guard",
     "holds": "agentcore.testing.faults",

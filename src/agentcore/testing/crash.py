@@ -31,9 +31,9 @@ from typing import Any, Final, Literal
 
 from agentcore.errors import ConfigError
 from agentcore.protocols.tools import Tool
+from agentcore.testing._effect_tools import effect_tools
 from agentcore.testing._fault import Fault, kill_myself, kills
 from agentcore.testing._places import place_of
-from agentcore.testing.effect_tools import effect_tools
 from agentcore.testing.effects import EffectLog
 from agentcore.testing.faults import FaultyStore
 from agentcore.types.codec import RECORDS
