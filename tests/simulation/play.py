@@ -83,16 +83,20 @@ async def _follow(schedule: Schedule, world: World) -> None:
 async def _to_the_end(world: World) -> None:
     """Everything alive finishes; what is left undone is resumed until it is done."""
     await _finish(world)
+    error: Exception | None = None
     for number in range(MOST_RESUMES):
         if not world.records or _is_done(world):
             return
-        waiting = waits_for(world)
-        world.resume(
+        # Something else came instead of a decision: it takes none any more.
+        settled = isinstance(error, AlreadySettled)
+        waiting = [] if settled else waits_for(world)
+        process = world.resume(
             entered=False,
             decisions={key: decide(world, key, number) for key in waiting},
         )
         await _finish(world)
-    raise Wrong(f"{MOST_RESUMES} resumes did not bring the session to its end")
+        error = process.error
+    raise Wrong(f"{MOST_RESUMES} resumes did not end it, the last one with {error!r}")
 
 
 async def _finish(world: World) -> None:

@@ -49,21 +49,27 @@ def counts_its_attempts(journal: Journal) -> list[str]:
         record = stored.record
         if isinstance(record, r.RunStarted | r.RunUnpaused):
             interrupted = True
-        elif isinstance(record, r.RunEnded | r.RunPaused):
-            interrupted = False
+        elif isinstance(record, r.RunEnded | r.RunPaused | r.CancelRequested):
+            interrupted = False  # whoever finishes a cancel resumes nothing
         elif isinstance(record, r.OwnerAcquired) and interrupted:
-            after = journal[stored.seq : stored.seq + 1]
-            if after and not isinstance(after[0].record, r.ResumeAttempted):
-                wrong.append(f"record {after[0].seq}: not resume.attempted")
+            after = [s.record for s in journal[stored.seq :] if s.epoch == stored.epoch]
+            cancels = any(isinstance(x, r.CancelRequested) for x in after)
+            if after and not isinstance(after[0], r.ResumeAttempted) and not cancels:
+                wrong.append(f"record {stored.seq + 1}: not resume.attempted")
     return wrong
 
 
 def _recovered(
     journal: Journal,
 ) -> Iterator[tuple[r.StoredRecord, r.ToolOutcome, r.ToolIntent, bool]]:
-    """Outcomes that a later owner wrote than the one that had started the call."""
+    """Outcomes that a later owner wrote than the one that had started the call.
+
+    With each: its record, its intent, and whether the run was being cancelled.
+    """
     intents: dict[str, tuple[int, r.ToolIntent]] = {}
     cancelled = False
+    # Who comes to cancel a run that nobody owns first settles what the dead one left.
+    cancelling = {s.epoch for s in journal if isinstance(s.record, r.CancelRequested)}
     for stored in journal:
         record = stored.record
         if isinstance(record, r.RunStarted):
@@ -75,30 +81,39 @@ def _recovered(
         elif isinstance(record, r.ToolOutcome) and record.call_id in intents:
             epoch, intent = intents[record.call_id]
             if epoch < stored.epoch:
-                yield stored, record, intent, cancelled
+                yield stored, record, intent, cancelled or stored.epoch in cancelling
 
 
-def places_steers_in_order(journal: Journal) -> list[str]:
+def places_in_order(journal: Journal) -> list[str]:
     """Q2: what one boundary places was accepted in that order."""
-    wrong = []
+    return [f"record {seq}: placed late" for seq, _ in _placed_late(journal)]
+
+
+def places_in_order_but_for_joining(journal: Journal) -> list[str]:
+    """The same, but where an input has just settled what a paused run waited for."""
+    late = _placed_late(journal)
+    return [f"record {seq}: placed late" for seq, joined in late if not joined]
+
+
+def _placed_late(journal: Journal) -> list[tuple[int, bool]]:
+    late = []
     accepted: dict[str, int] = {}
-    last = 0
+    last, joined = 0, False
     for stored in journal:
         record = stored.record
         if isinstance(record, r.InputAccepted):
             accepted[record.input_id] = record.position
-        elif isinstance(record, r.ModelIntent | r.RunStarted):
-            last = 0
+        elif isinstance(record, r.ModelIntent | r.RunStarted | r.RunUnpaused):
+            last, joined = 0, isinstance(record, r.RunUnpaused)
         elif isinstance(record, r.InputPlaced):
-            position = accepted[record.input_id]
-            if position < last:
-                wrong.append(f"record {stored.seq}: {record.input_id} is placed late")
-            last = position
-    return wrong
+            if accepted[record.input_id] < last:
+                late.append((stored.seq, joined))
+            last = accepted[record.input_id]
+    return late
 
 
 KEPT: Sequence[Callable[[Journal], list[str]]] = (
-    places_steers_in_order,
+    places_in_order_but_for_joining,
     replays_what_is_safe,
     asks_about_what_is_unknown,
     counts_its_attempts,

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from tests.simulation import rules
-from tests.simulation.actions import Action, Cancel, Crash, Go, Leave, Run
+from tests.simulation.actions import Action, Cancel, Crash, Go, Leave, Run, Steer
 from tests.simulation.play import Schedule, play
 
 from agentcore import ToolLoopAgent
@@ -63,6 +63,13 @@ def test_a_run_left_in_a_batch_keeps_what_was_done() -> None:
     actions = (Run(), Go(), Go(), Leave())
     played = play(Schedule(actions, ("rw rw",), suspends=False))
     assert len(played.effects) == len(set(played.effects))
+
+
+@pytest.mark.xfail(strict=True, reason="Q2: what settles a pause overtakes a steer")
+def test_an_input_that_settles_a_pause_does_not_overtake_an_earlier_steer() -> None:
+    actions = (Run(), Steer(), Go(), Steer())
+    played = play(Schedule(actions, ("ask",), suspends=False))
+    assert rules.places_in_order(played.records) == []
 
 
 async def test_a_cancel_that_cannot_be_stored_stops_the_effect_all_the_same() -> None:
