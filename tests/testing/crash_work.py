@@ -6,6 +6,7 @@ import sys
 from agentcore import ToolLoopAgent
 from agentcore.policies.retry import RetryPolicy
 from agentcore.testing import CrashCase, ScriptedModel, call
+from agentcore.types.policy import LeaveUnknown
 
 
 def agent(case: CrashCase, *steps: object) -> ToolLoopAgent:
@@ -23,6 +24,13 @@ async def first(case: CrashCase) -> None:
 
 async def again(case: CrashCase) -> None:
     result = await agent(case, "done", "done").run("go", session="s", input_id="i1")
+    print(result.stop.status)  # noqa: T201 - the test looks for it
+
+
+async def decided(case: CrashCase) -> None:
+    result = await agent(case).resume("s")
+    decisions = {pending.id: LeaveUnknown() for pending in result.pending}
+    result = await agent(case, "done").resume("s", decisions=decisions)
     print(result.stop.status)  # noqa: T201 - the test looks for it
 
 

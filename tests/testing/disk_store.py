@@ -29,7 +29,8 @@ class DiskStore(MemoryRunStore):
 
     async def __aenter__(self) -> Self:
         if self._file < 0:
-            await self._make_again()
+            if not self._sessions:  # else it was only closed in between
+                await self._make_again()
             self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             self._take_from_the_dead()
         return self

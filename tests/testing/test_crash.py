@@ -13,6 +13,8 @@ from agentcore.types import records as r
 STORE = "tests.testing.disk_store:make"
 FIRST = "tests.testing.crash_work:first"
 AGAIN = "tests.testing.crash_work:again"
+DECIDED = "tests.testing.crash_work:decided"
+"""Goes on with a run that asks what nobody can say."""
 
 
 @pytest.mark.scenario("run-10", "run-11")
@@ -65,7 +67,9 @@ def test_a_result_that_was_written_is_kept_and_its_call_not_made_again(
 def test_of_a_batch_killed_in_the_middle_the_rest_is_run_once(tmp_path: Path) -> None:
     test = CrashTest(STORE, tmp_path)
     test.kill(FIRST, at="before:tool.intent#2")
-    left = test.run(AGAIN)
+    assert test.run(AGAIN).output == "paused\n"
+    left = test.run(DECIDED)
+    assert left.output == "completed\n"
     assert len(left.effects) == len(set(left.effects)) == 3
     # The second intent shares an append with the first outcome, which is lost with it.
     statuses = [outcome_of(key, left).status for key in left.effects]
@@ -79,6 +83,29 @@ def outcome_of(call_id: str, left: Aftermath) -> r.ToolOutcome:
         if isinstance(stored.record, r.ToolOutcome) and stored.record.call_id == call_id
     ]
     return outcome
+
+
+@pytest.mark.scenario("run-44")
+def test_a_call_killed_before_its_effect_is_unknown_and_somebody_is_asked(
+    tmp_path: Path,
+) -> None:
+    test = CrashTest(STORE, tmp_path)
+    test.kill(FIRST, at="after:tool.intent")
+    left = test.run(AGAIN)
+    assert left.output == "paused\n"
+    assert left.effects == []
+    (outcome,) = [
+        stored.record
+        for stored in left.journal("s")
+        if isinstance(stored.record, r.ToolOutcome)
+    ]
+    assert (outcome.status, outcome.effect) == ("unknown", "unknown")
+    pauses = [
+        stored.record.reason
+        for stored in left.journal("s")
+        if isinstance(stored.record, r.RunPaused)
+    ]
+    assert pauses == ["confirm_unknown"]
 
 
 @pytest.mark.scenario("run-45")
