@@ -84,6 +84,22 @@ def _recovered(
                 yield stored, record, intent, cancelled or stored.epoch in cancelling
 
 
+def pauses_for_its_own_calls(journal: Journal) -> list[str]:
+    """2.4: what a paused run waits for belongs to it, so that somebody can decide it."""
+    wrong = []
+    planned: set[str] = set()
+    for stored in journal:
+        record = stored.record
+        if isinstance(record, r.RunStarted):
+            planned = set()
+        elif isinstance(record, r.ToolPlanned):
+            planned.add(record.call_id)
+        elif isinstance(record, r.RunPaused) and record.reason != "host":
+            if not planned.issuperset(record.subjects) or not planned:
+                wrong.append(f"record {stored.seq}: waits for nothing of its own")
+    return wrong
+
+
 def places_in_order(journal: Journal) -> list[str]:
     """Q2: what one boundary places was accepted in that order."""
     return [f"record {seq}: placed late" for seq, _ in _placed_late(journal)]
