@@ -85,7 +85,7 @@ def _recovered(
 
 
 def pauses_for_its_own_calls(journal: Journal) -> list[str]:
-    """2.4: what a paused run waits for belongs to it, so that somebody can decide it."""
+    """2.4: a paused run waits for something of its own, which can be decided."""
     wrong = []
     planned: set[str] = set()
     for stored in journal:
@@ -95,7 +95,8 @@ def pauses_for_its_own_calls(journal: Journal) -> list[str]:
         elif isinstance(record, r.ToolPlanned):
             planned.add(record.call_id)
         elif isinstance(record, r.RunPaused) and record.reason != "host":
-            if not planned.issuperset(record.subjects) or not planned:
+            own = planned.intersection(record.subjects)
+            if not own or own != set(record.subjects):
                 wrong.append(f"record {stored.seq}: waits for nothing of its own")
     return wrong
 
