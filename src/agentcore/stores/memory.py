@@ -78,6 +78,7 @@ class MemoryRunStore:
         self._sessions: dict[str, Session] = {}  # in the order of creation
         self._idle: dict[str, Session] = {}  # unpacked and unowned, last used last
         self._blobs: dict[str, bytes] = {}
+        self._abandoned: set[str] = set()  # sessions whose owner crashed, in a test
 
     # --- sessions ------------------------------------------------------------------
 
@@ -123,6 +124,7 @@ class MemoryRunStore:
                 raise _busy(session)
             named = self._blobs.keys() & session.blob_hashes()
             del self._sessions[session_id]
+            self._abandoned.discard(session_id)
             self._idle.pop(session_id, None)
             for other in self._sessions.values():
                 if not named:
@@ -180,7 +182,9 @@ class MemoryRunStore:
             self._idle.pop(session_id, None)
             session.owner = owner
             session.epoch += 1
-            return Lease(session_id, owner, session.epoch)
+            took_over = session_id in self._abandoned
+            self._abandoned.discard(session_id)
+            return Lease(session_id, owner, session.epoch, took_over)
 
     async def renew(self, lease: Lease) -> None:
         """See `RunStore.renew`."""
@@ -192,6 +196,14 @@ class MemoryRunStore:
         with self._lock, suppress(LeaseLost):
             session = self._held(lease)
             session.owner = None
+            self._touch(session)
+
+    def _abandon(self, lease: Lease) -> None:
+        """Let the next owner take over; the testing kit's way to play a crash."""
+        with self._lock, suppress(LeaseLost):
+            session = self._held(lease)
+            session.owner = None
+            self._abandoned.add(lease.session_id)
             self._touch(session)
 
     def _held(self, lease: Lease) -> Session:

@@ -15,11 +15,15 @@ import pytest
 
 # Before the imports below, so that a failing assert shows both of its sides.
 pytest.register_assert_rewrite(
-    "agentcore.testing.contracts.executor", "agentcore.testing.contracts.store"
+    "agentcore.testing.contracts.executor",
+    "agentcore.testing.contracts.store",
+    "agentcore.testing.contracts._store_faults",
+    "agentcore.testing.contracts._store_journal",
 )
 
 # ruff: noqa: E402 - see above
+from agentcore.testing.contracts._store_faults import CrashStore
 from agentcore.testing.contracts.executor import ToolExecutorContract
 from agentcore.testing.contracts.store import RunStoreContract
 
-__all__ = ["RunStoreContract", "ToolExecutorContract"]
+__all__ = ["CrashStore", "RunStoreContract", "ToolExecutorContract"]

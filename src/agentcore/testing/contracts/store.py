@@ -1,8 +1,9 @@
 """What every `RunStore` must keep to, as tests.
 
-Beside `store`, a host may override `clock` (hand it to the store) and `other_store`, a
-second handle on the same storage, which the tests of two writers use. What belongs to
-the optional `Watch` is skipped where a store has none.
+Beside `store`, a host may override `clock` (hand it to the store), `other_store`, a
+second handle on the same storage, which the tests of two writers use, and
+`crash_store`, which plays the kill of a process. What a store does not have or cannot
+show (`Watch`, a crash) is skipped, and says so.
 """
 
 # ruff: noqa: S101 - these are tests; pytest rewrites their asserts
@@ -22,6 +23,7 @@ from agentcore.errors import (
 from agentcore.protocols.store import RunStore, Watch
 from agentcore.testing.contracts._sample import RUN, text_input
 from agentcore.testing.contracts._store_base import PATIENCE, START, S, journal, texts
+from agentcore.testing.contracts._store_faults import FaultTests
 from agentcore.testing.contracts._store_journal import JournalTests
 from agentcore.testing.runtime import FakeClock
 from agentcore.types.content import BlobRef, ImagePart, TextPart
@@ -30,7 +32,7 @@ from agentcore.types.records import SessionCreated, ToolOutcome
 from agentcore.types.runs import Lease, Receipt, SessionHeader, SessionQuery
 
 
-class RunStoreContract(JournalTests):
+class RunStoreContract(FaultTests, JournalTests):
     """Subclass it as `Test…` with a fixture `store`; see the module."""
 
     # --- create ------------------------------------------------------------------
