@@ -66,17 +66,12 @@ class Go:
 
 @dataclass(frozen=True)
 class Fail:
-    """Let a write through, but into a `StoreFailed`, before or after it was made.
-
-    `opening`: also the first append of a process that takes over, which the engine does
-    not stand yet (`test_found.py`).
-    """
+    """Let a write through, but into a `StoreFailed`, before or after it was made."""
 
     pick: int = 0
-    opening: bool = False
 
     async def do(self, world: World) -> None:
-        world.fail(self.pick, opening=self.opening)
+        world.fail(self.pick)
 
 
 @dataclass(frozen=True)

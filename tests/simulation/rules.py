@@ -103,34 +103,29 @@ def pauses_for_its_own_calls(journal: Journal) -> list[str]:
 
 def places_in_order(journal: Journal) -> list[str]:
     """Q2: what one boundary places was accepted in that order."""
-    return [f"record {seq}: placed late" for seq, _ in _placed_late(journal)]
+    return [f"record {seq}: placed late" for seq in _placed_late(journal)]
 
 
-def places_in_order_but_for_joining(journal: Journal) -> list[str]:
-    """The same, but where an input has just settled what a paused run waited for."""
-    late = _placed_late(journal)
-    return [f"record {seq}: placed late" for seq, joined in late if not joined]
-
-
-def _placed_late(journal: Journal) -> list[tuple[int, bool]]:
+def _placed_late(journal: Journal) -> list[int]:
     late = []
     accepted: dict[str, int] = {}
-    last, joined = 0, False
+    last = 0
     for stored in journal:
         record = stored.record
         if isinstance(record, r.InputAccepted):
             accepted[record.input_id] = record.position
         elif isinstance(record, r.ModelIntent | r.RunStarted | r.RunUnpaused):
-            last, joined = 0, isinstance(record, r.RunUnpaused)
+            last = 0
         elif isinstance(record, r.InputPlaced):
             if accepted[record.input_id] < last:
-                late.append((stored.seq, joined))
+                late.append(stored.seq)
             last = accepted[record.input_id]
     return late
 
 
 KEPT: Sequence[Callable[[Journal], list[str]]] = (
-    places_in_order_but_for_joining,
+    places_in_order,
+    pauses_for_its_own_calls,
     replays_what_is_safe,
     asks_about_what_is_unknown,
     counts_its_attempts,

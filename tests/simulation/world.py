@@ -179,11 +179,6 @@ class Process:
         finally:
             self.done = True
 
-    @property
-    def is_opening(self) -> bool:
-        """It may have the lease already, and does not drive yet."""
-        return getattr(self.handle, "_loop", None) is None
-
     def leave(self) -> None:
         """The caller is cancelled: the graceful stop."""
         self._scope.cancel()
@@ -385,14 +380,9 @@ class World:
             self.log.append(f"    {waiting}")
             waiting.passed.set()
 
-    def fail(self, pick: int, *, opening: bool) -> None:
+    def fail(self, pick: int) -> None:
         """A write of one process fails, and nobody knows whether it happened."""
-        writes = [
-            w
-            for w in self.waiting
-            if w.what.partition(":")[2] in _FAILABLE
-            and (opening or not w.what.endswith("append") or not w.who.is_opening)
-        ]
+        writes = [w for w in self.waiting if w.what.partition(":")[2] in _FAILABLE]
         if writes:
             waiting = writes[pick % len(writes)]
             self.waiting.remove(waiting)
