@@ -46,15 +46,15 @@ def admit_next(owner: Owner, queue: list[Ready]) -> list[Ready]:
             left += queue[index:]
             break
         verdict = _pass_gate(owner, ready)
-        if verdict is _WAIT:
+        if isinstance(verdict, r.ToolOutcome):
+            owner.writer.stage(verdict)
+        elif verdict is _WAIT:
             held_back = True
             left.append(ready)
-        elif verdict is _GO:
+        else:
             if not ready.rerun:
                 _stage_intent(owner, ready)
             segment.append(ready)
-        elif isinstance(verdict, r.ToolOutcome):
-            owner.writer.stage(verdict)
     queue[:] = left
     return segment
 

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from agentcore._base.describe import error_text, type_name
 from agentcore._base.surrogates import clean
+from agentcore._engine.inbox import fold_cancel
 from agentcore._engine.owner import Owner
 from agentcore.types import records as r
 from agentcore.types.runs import Check, CheckResult, Verification
@@ -22,6 +23,8 @@ async def run_check(owner: Owner, number: int) -> None:
     evidence_id = owner.setup.ids.new("evidence")
     owner.writer.stage(r.EvidenceStarted(evidence_id, check.name, fingerprint))
     await owner.writer.commit()
+    if owner.writer.has_mail:
+        await fold_cancel(owner.writer)
     if not owner.may_start_effects():
         settle_check(owner, "stopped before it began")
         return

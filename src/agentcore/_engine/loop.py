@@ -180,11 +180,9 @@ class Loop:
             self.owner.spawn_soon(self._look)
 
     async def _look(self) -> None:
-        if self.finished:
-            return
         writer, cancelled = self.owner.writer, False
         try:
-            cancelled = await fold_cancel(writer)
+            cancelled = not self.finished and await fold_cancel(writer)
         finally:
             # Where it cannot be written, what runs is stopped all the same.
             if cancelled or writer.poisoned is not None:

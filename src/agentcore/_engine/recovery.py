@@ -88,8 +88,7 @@ async def recover(owner: Owner) -> Stop | None:
     settle_check(owner, "its owner ended before it did")
     unknown = _lose_calls(owner, run)
     attempts = owner.state.resume_attempts
-    if owner.writer.has_mail:
-        await fold_inbox(owner.writer)
+    await fold_inbox(owner.writer)
     if run.paused is None and run.cancel is None:
         if attempts > owner.setup.max_resumes:
             return Stop("failed", "resume_loop", _LOOP.format(attempts - 1))
@@ -106,9 +105,8 @@ async def _end_orphans(run: RunState) -> None:
     # Loaded for those few who need it: it is not on the way of any other run.
     from agentcore._base.processes import end_group  # noqa: PLC0415
 
-    for group in list(run.groups.values()):
-        if group.pgid is not None:
-            await end_group(group.pgid, group.started)
+    for pgid, started in list(run.groups.values()):
+        await end_group(pgid, started)
 
 
 def _lose_request(owner: Owner, run: RunState) -> None:

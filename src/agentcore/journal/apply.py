@@ -327,7 +327,8 @@ def _answered(state: SessionState, record: r.QuestionAnswered) -> None:
 def _progress(state: SessionState, record: r.ToolCheckpoint) -> None:
     if record.pgid is not None:
         run = _run(state)
-        run.groups = {**run.groups, record.call_id: record}
+        group = (record.pgid, record.started)
+        run.groups = {**run.groups, record.call_id: group}
 
 
 def _reserved(state: SessionState, record: r.UsageReserved) -> None:

@@ -21,7 +21,6 @@ from agentcore.types.records import (
     QuestionAsked,
     RunEnded,
     RunPaused,
-    ToolCheckpoint,
     ToolOutcome,
     ToolPlanned,
 )
@@ -169,8 +168,8 @@ class RunState:
     """What was answered to the questions of a call, in the order it asked them."""
     unconfirmed: tuple[str, ...] = ()
     """Calls of unknown outcome about which a person must say what happened."""
-    groups: dict[str, ToolCheckpoint] = field(default_factory=lambda: NONE)
-    """The newest process group of a call that has no outcome, by call id."""
+    groups: dict[str, tuple[int, float | None]] = field(default_factory=lambda: NONE)
+    """Id and start of the process group of a call that has no outcome, by call id."""
     effects: dict[str, int] = field(default_factory=lambda: NONE)
     """Where the last outcome of a tool was that had, or may have had, an effect."""
     checking: EvidenceStarted | None = None
