@@ -10,6 +10,7 @@ from anyio.lowlevel import checkpoint
 from typing_extensions import override
 
 from agentcore import ToolLoopAgent, tool
+from agentcore._engine.attachments import Attachments
 from agentcore.context.projection import HistoryProjector
 from agentcore.protocols.model import Model
 from agentcore.protocols.store import Appended, InboxPage
@@ -232,9 +233,11 @@ class Kit:
             records = await self.records(info.session_id)
             assert_valid(records)
             assert check_digests(records, HistoryProjector) == []
-            self._verify_prompts(info.session_id, records)
+            await self._verify_prompts(info.session_id, records)
 
-    def _verify_prompts(self, session: str, records: list[r.StoredRecord]) -> None:
+    async def _verify_prompts(
+        self, session: str, records: list[r.StoredRecord]
+    ) -> None:
         """What was sent is the projection of the journal up to `head_seq`."""
         sent = {
             (request.request_id, request.attempt): list(request.messages)
@@ -251,10 +254,19 @@ class Kit:
                 messages = shown[record.head_seq][added.get("history_start", 0) :]
                 if "nudge" in added:
                     messages = [*messages, host_note(str(added["nudge"]))]
-                got = sent.get((record.req_id, record.attempt), messages)
-                assert got == messages
+                expected = await filled(self.store, messages)
+                got = sent.get((record.req_id, record.attempt), expected)
+                assert list(got) == expected
             projector.add(record)
             shown[stored.seq] = list(projector.messages)
+
+
+async def filled(store: KeptStore, messages: Sequence[Message]) -> list[Message]:
+    """The messages with the bytes that a model is sent."""
+    attachments = Attachments(store)
+    if not attachments.needed(messages, 0, len(messages)):
+        return list(messages)
+    return list(await attachments.fill(messages, 0))
 
 
 def one_batch_a_reply(messages: Sequence[Message]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import anyio
 from typing_extensions import override
 
+from agentcore._engine.attachments import stow
 from agentcore._engine.checks import record_evidence
 from agentcore._engine.deps import Place, RunSetup, Setup
 from agentcore._engine.loop import Loop
@@ -48,6 +49,7 @@ class Controls(Voice):
             )
         name = input_id or self._setup.ids.new("input")
         item = self._place.make_input(message, delivery, name, self._yours)
+        item = await stow(self._store, item)
         return await self._store.accept(self.session_id, item)
 
     async def cancel(self, reason: str = "") -> Receipt:

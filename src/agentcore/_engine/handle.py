@@ -17,6 +17,7 @@ from typing import Any, Final, Self, cast
 import anyio
 from anyio.abc import TaskGroup
 
+from agentcore._engine.attachments import stow
 from agentcore._engine.cancellation import endure
 from agentcore._engine.controls import NOT_ENTERED, Controls
 from agentcore._engine.decisions import accept_decisions
@@ -220,6 +221,7 @@ class RunHandle(Controls):
                 self._store, self.session_id, self._decisions, self._yours.actor
             )
         if self._input is not None:
+            self._input = await stow(self._store, self._input)
             receipt = await accept_input(
                 self._store, self.session_id, self._input, fresh=self._fresh
             )

@@ -10,10 +10,11 @@ import anyio.lowlevel
 
 from agentcore._base.describe import error_text, message_of
 from agentcore._base.surrogates import clean
+from agentcore._engine.attachments import Attachments
 from agentcore._engine.inbox import fold_cancel, fold_inbox, place_steers
 from agentcore._engine.owner import Owner
 from agentcore._engine.planning import stage_unstarted
-from agentcore._engine.replies import checked, cleaned, status_of
+from agentcore._engine.replies import Partial, checked, cleaned, status_of
 from agentcore._engine.tool_step import ToolStep
 from agentcore.errors import AuthFailed, BrokenStream, ContextOverflow, ProviderError
 from agentcore.journal.prompt import prompt_digest
@@ -36,8 +37,6 @@ from agentcore.types.policy import Charge, Exhausted
 from agentcore.types.runs import Stop
 
 _ONE_REQUEST: Final = Charge(requests=1)
-_PARTIAL_CHARS: Final = 4096
-_PARTIAL_SECONDS: Final = 1.0
 _DELTAS_PER_YIELD: Final = 64
 """The event loop gets a turn at least this often while deltas are at hand."""
 
@@ -46,6 +45,7 @@ class ModelStep:
     """Asks the model, on behalf of one owner."""
 
     __slots__ = (
+        "_attachments",
         "_failure",
         "_first_options",
         "_later_options",
@@ -59,6 +59,7 @@ class ModelStep:
     def __init__(self, owner: Owner, tools: ToolStep) -> None:
         self._owner = owner
         self._tools = tools
+        self._attachments = Attachments(owner.writer.store)
         self._nudge = ""
         self._failure: ProviderError | None = None
         self._text: list[str] = []
@@ -83,6 +84,11 @@ class ModelStep:
             self.settle(owner.run, sent=False)
             return None
         try:
+            first = owner.history_start
+            end = first + len(request.messages) - bool(nudge)
+            if self._attachments.needed(request.messages, first, end):
+                messages = await self._attachments.fill(request.messages, first)
+                request = dataclasses.replace(request, messages=messages)
             response = await self._stream(request)
         except ProviderError as error:
             self._failure = error
@@ -225,7 +231,7 @@ class ModelStep:
         text = self._text
         response: ModelResponse | None = None
         seen = 0
-        partial = _Partial(owner, request)
+        partial = Partial(owner, request)
         owner.in_effect = True
         async with owner.setup.model.stream(request) as deltas:
             async for delta in deltas:
@@ -345,39 +351,6 @@ class ModelStep:
         if errors:
             rounds = self._owner.run.output_rejections + 1
             self._owner.writer.stage(r.OutputRejected(req_id, errors, rounds))
-
-
-class _Partial:
-    """Keeps what has streamed on record, so that a crash loses little of it.
-
-    An increment is written once 4 KB more have come, at most one for each turn of the
-    event loop the stream takes; small replies leave none (run semantics 2.2).
-    """
-
-    __slots__ = ("_due", "_kept", "_owner", "_request")
-
-    def __init__(self, owner: Owner, request: ModelRequest) -> None:
-        self._owner = owner
-        self._request = request
-        self._kept = 0
-        """Pieces that are on record."""
-        self._due = owner.now() + _PARTIAL_SECONDS
-
-    async def keep(self, pieces: list[str]) -> None:
-        owner = self._owner
-        writer = owner.writer
-        now = owner.now()
-        fresh = "".join(pieces[self._kept :])
-        if not writer.kept or not fresh:
-            return
-        if len(fresh) < _PARTIAL_CHARS and now < self._due:
-            return
-        self._kept = len(pieces)
-        self._due = now + _PARTIAL_SECONDS
-        await writer.turn()
-        request = self._request
-        writer.stage(r.ModelPartial(request.request_id, request.attempt, clean(fresh)))
-        await writer.commit()
 
 
 def _label(error: ProviderError) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final, Self, cast
 import anyio
 from typing_extensions import override
 
+from agentcore._engine.attachments import stow
 from agentcore._engine.deps import MakeInput, RunSetup, Setup
 from agentcore._engine.feed import Feed
 from agentcore._engine.loop import Loop
@@ -144,6 +145,7 @@ class Attachment(Voice):
     ) -> Receipt:
         input_id = input_id or self._setup.ids.new("input")
         item = self._make_input(message, delivery, input_id, RunSetup())
+        item = await stow(self._store, item)
         return await self._store.accept(self.session_id, item)
 
     async def _read(self) -> bool:

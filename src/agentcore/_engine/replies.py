@@ -1,4 +1,4 @@
-"""A model's response before it goes on record: is it one, and what does it mean?"""
+"""A model's reply: kept while it streams, and looked at before it goes on record."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from agentcore._base.describe import type_name
 from agentcore._base.surrogates import clean
+from agentcore._engine.owner import Owner
+from agentcore.types import records as r
 from agentcore.types.content import (
     AssistantPart,
     AudioPart,
@@ -16,10 +18,12 @@ from agentcore.types.content import (
     ToolCallPart,
 )
 from agentcore.types.json import Unknown
-from agentcore.types.model import ModelResponse
+from agentcore.types.model import ModelRequest, ModelResponse
 from agentcore.types.records.model import ModelStatus
 from agentcore.types.usage import Usage
 
+_PARTIAL_CHARS: Final = 4096
+_PARTIAL_SECONDS: Final = 1.0
 _TEXTS: Final[dict[type, tuple[str, ...]]] = {
     TextPart: ("text",),
     ThinkingPart: ("text",),
@@ -91,3 +95,36 @@ def status_of(response: ModelResponse, has_calls: bool) -> tuple[ModelStatus, st
 
 def _is_blank(text: str) -> bool:
     return not text or text.isspace()
+
+
+class Partial:
+    """Keeps what has streamed on record, so that a crash loses little of it.
+
+    An increment is written once 4 KB more have come, at most one for each turn of the
+    event loop the stream takes; small replies leave none (run semantics 2.2).
+    """
+
+    __slots__ = ("_due", "_kept", "_owner", "_request")
+
+    def __init__(self, owner: Owner, request: ModelRequest) -> None:
+        self._owner = owner
+        self._request = request
+        self._kept = 0
+        """Pieces that are on record."""
+        self._due = owner.now() + _PARTIAL_SECONDS
+
+    async def keep(self, pieces: list[str]) -> None:
+        owner = self._owner
+        writer = owner.writer
+        now = owner.now()
+        fresh = "".join(pieces[self._kept :])
+        if not writer.kept or not fresh:
+            return
+        if len(fresh) < _PARTIAL_CHARS and now < self._due:
+            return
+        self._kept = len(pieces)
+        self._due = now + _PARTIAL_SECONDS
+        await writer.turn()
+        request = self._request
+        writer.stage(r.ModelPartial(request.request_id, request.attempt, clean(fresh)))
+        await writer.commit()

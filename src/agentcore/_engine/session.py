@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
+from agentcore._engine.attachments import stow
 from agentcore._engine.cancellation import endure
 from agentcore._engine.deps import Setup
 from agentcore._engine.feed import Feed
@@ -25,6 +26,7 @@ async def accept_input(
 
     `fresh`: the id was minted just now, so the session cannot be there yet.
     """
+    item = await stow(store, item)
     if not fresh:
         with suppress(SessionNotFound):
             return await store.accept(session_id, item)

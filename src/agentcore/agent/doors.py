@@ -20,7 +20,6 @@ from agentcore.errors import ConfigError
 from agentcore.protocols.agent import Prompt
 from agentcore.protocols.runtime import IdSource
 from agentcore.protocols.store import RunStore
-from agentcore.stores.transfer import fork_session
 from agentcore.types.actor import Actor
 from agentcore.types.inbox import Cancel, Delivery, InboxItem, Release, Withdraw
 from agentcore.types.runs import Receipt
@@ -162,6 +161,9 @@ class SessionDoors:
         check_id("session", session)
         if not isinstance(at, int) or isinstance(at, bool):
             raise ConfigError(f"at must be the number of a record, not {at!r}")
+        # Few sessions are ever forked: nobody else pays for it at import.
+        from agentcore.stores.transfer import fork_session  # noqa: PLC0415
+
         target = self.ids.new("session")
         await fork_session(self._store(), session, at=at, target=target)
         return target

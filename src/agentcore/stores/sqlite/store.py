@@ -91,7 +91,7 @@ class SqliteRunStore:
             )
         if os.fspath(path) in ("", ":memory:"):
             raise ConfigError("a store in memory is MemoryRunStore()")
-        self.path = Path(path).absolute()
+        self.path: Path = Path(path).absolute()
         self._now = (clock or SystemClock()).now
         self._parts = parts = Parts(StoreFile(self.path, durability), self._now)
         self._lock = threading.Lock()
