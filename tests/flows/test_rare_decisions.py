@@ -263,6 +263,25 @@ async def test_a_long_late_result_is_shortened(kit: Kit) -> None:
         await run.result()
 
 
+async def test_a_late_result_that_meets_the_end_of_its_run_is_dropped(
+    kit: Kit, store: DyingStore
+) -> None:
+    store.commits_inline = False  # it is held in an append, as a disk may hold it
+    blocking = Blocking(kit, timeout=0.05)
+    late = kit.agent([call("block"), "done"], tools=[], executor=blocking.executor(0))
+    ending = store.hold(r.RunEnded)
+    async with late.start("hi", session="s") as run:
+        await ending.reached()
+        blocking.may.set()
+        with anyio.fail_after(20):
+            while late.health().held_workers:  # noqa: ASYNC110 - it ends in a thread
+                await anyio.sleep(0.001)
+        await anyio.sleep(0.02)
+        ending.open()
+        assert (await run.result()).output == "done"
+    assert not any("late" in line for line in await kit.lines())
+
+
 async def test_a_late_result_of_a_reading_call_is_nobodys_news(kit: Kit) -> None:
     blocking = Blocking(kit, timeout=0.05, effects="none")
     asked = Gate()

@@ -140,9 +140,10 @@ class Owner:
 
     def spawn_soon(self, function: Callable[[], Awaitable[None]]) -> None:
         """Start a task on the event loop, from another thread; nobody waits for it."""
-        self.call_soon(self._spawn, function)
+        self.call_soon(self.spawn, function)
 
-    def _spawn(self, function: Callable[[], Awaitable[None]]) -> None:
+    def spawn(self, function: Callable[[], Awaitable[None]]) -> None:
+        """Start a task that nobody waits for; what it raises is logged."""
         if hasattr(self.native, "create_task"):
             task = self.native.create_task(_logged(function))
             self._tasks = {*self._tasks, task}  # a loop keeps only weak references

@@ -276,21 +276,29 @@ class ToolStep:
 
     def late_result(self, call_id: str, result: ToolResult) -> None:
         """Note what a call came to after it was given up; from any thread."""
-        self._owner.spawn_soon(partial(self._note_late, call_id, result))
+        self._owner.call_soon(self._look_at_late, (call_id, result))
 
-    async def _note_late(self, call_id: str, result: ToolResult) -> None:
+    def _look_at_late(self, late: tuple[str, ToolResult]) -> None:
+        """Back on the event loop: is there still a run that it belongs to?"""
+        call_id, result = late
         owner = self._owner
-        writer, run = owner.writer, owner.state.open_run
+        run = owner.state.open_run
         call = run.calls.get(call_id) if run is not None else None
-        if call is None or writer.closed or defect_of(result):
+        if call is None or owner.writer.closed or defect_of(result):
             return
         outcome = call.outcome
         if outcome is None or outcome.status != "unknown":
             return
         text = shortened(result, owner.toolbox.by_name.get(call.planned.name))
-        await writer.turn()
-        writer.stage(r.ToolLateResult(call_id, text))
-        await writer.commit()
+        owner.spawn(partial(self._note_late, r.ToolLateResult(call_id, text)))
+
+    async def _note_late(self, record: r.ToolLateResult) -> None:
+        owner = self._owner
+        await owner.writer.turn()
+        run = owner.state.open_run
+        if run is not None and record.call_id in run.calls:  # it may just have ended
+            owner.writer.stage(record)
+            await owner.writer.commit()
 
     async def ask(self, call_id: str, question: Question) -> Answer:
         """Ask the user, and keep question and answer on record."""
