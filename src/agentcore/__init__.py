@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from agentcore.protocols.tools import Tool as Tool
     from agentcore.protocols.tools import ToolExecutor as ToolExecutor
     from agentcore.stores.memory import MemoryRunStore as MemoryRunStore
+    from agentcore.stores.sqlite import SqliteRunStore as SqliteRunStore
     from agentcore.tools.function import tool as tool
     from agentcore.tools.toolset import Toolset as Toolset
     from agentcore.types.actor import Actor as Actor
@@ -116,6 +117,7 @@ _LAZY = {
     "Sessions": "agentcore.protocols.agent",
     "SkillError": "agentcore.errors",
     "SkillRegistry": "agentcore.protocols.skills",
+    "SqliteRunStore": "agentcore.stores.sqlite",
     "Stop": "agentcore.types.runs",
     "StoreError": "agentcore.errors",
     "SystemMessage": "agentcore.types.messages",
@@ -178,6 +180,7 @@ __all__ = [
     "Sessions",
     "SkillError",
     "SkillRegistry",
+    "SqliteRunStore",
     "Stop",
     "StoreError",
     "SystemMessage",

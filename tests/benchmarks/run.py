@@ -16,9 +16,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # so that it runs by its path
 
-from tests.benchmarks.measure import FULL, GROUPS, QUICK, Row
+from tests.benchmarks import measure
+from tests.benchmarks.durable import durable
+from tests.benchmarks.measure import FULL, QUICK, Row
 from tests.benchmarks.promises import PROMISES
 
+GROUPS = {**measure.GROUPS, "durable": durable}
 HEAD = ("work", "floor", "agentcore", "ratio", "promise", "verdict")
 
 
