@@ -1,8 +1,7 @@
 """A process is killed in the middle of a payment; the next one does not pay again.
 
-The child below is ended with SIGKILL after the money has left and before its tool could
-say so. Nobody can know from the journal whether it was paid, so nothing is run again:
-the run waits until somebody who looked says what happened. Offline.
+The child is ended with SIGKILL after the money has left and before its tool could say
+so. The journal cannot tell which, so the run waits for somebody who looked. Offline.
 """
 
 import signal
@@ -20,20 +19,17 @@ from agentcore.types.model import ModelRequest
 from agentcore.types.policy import DidNotHappen, Happened, UnknownCall
 
 THIS = str(Path(__file__).resolve())
+BANK = Path("bank.txt")  # the outside world: it knows nothing of journals
 
 
 @tool(effects="external", replay="never")
 def pay(invoice: int) -> str:
     """Pay an invoice."""
-    with Path("bank.txt").open("a", encoding="utf-8") as bank:  # the outside world
+    with BANK.open("a", encoding="utf-8") as bank:
         bank.write(f"invoice {invoice} paid\n")
     print("money has left", flush=True)
     time.sleep(600)  # the bank takes its time; here the process is killed
     return "paid"
-
-
-def payments() -> list[str]:
-    return Path("bank.txt").read_text(encoding="utf-8").splitlines()
 
 
 def offline(request: ModelRequest) -> StepLike:
@@ -46,7 +42,7 @@ def offline(request: ModelRequest) -> StepLike:
 def look(unknown: UnknownCall) -> Happened | DidNotHappen:
     """What a person would do: ask the bank."""
     line = f"invoice {unknown.arguments['invoice']} paid"
-    return Happened((TextPart(line),)) if line in payments() else DidNotHappen()
+    return Happened((TextPart(line),)) if line in BANK.read_text() else DidNotHappen()
 
 
 async def resume(agent: ToolLoopAgent) -> None:
@@ -54,11 +50,9 @@ async def resume(agent: ToolLoopAgent) -> None:
     print("stop     ", result.stop.status, result.stop.reason)
     (unknown,) = [p for p in result.pending if isinstance(p, UnknownCall)]
     print("unknown  ", unknown.tool, dict(unknown.arguments))
-
     result = await agent.resume("s1", decisions={unknown.id: look(unknown)})
     print("stop     ", result.stop.status, result.stop.reason)
     print("answer   ", result.output)
-    print("payments ", len(payments()))
 
 
 async def main(role: str) -> None:
@@ -82,3 +76,4 @@ if __name__ == "__main__":
     else:
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
             anyio.run(main, "parent")
+            print("payments ", BANK.read_text().count("paid"))
