@@ -15,8 +15,9 @@ from agentcore.providers.local import LocalModelError, find_or_download_weights
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 SCRIPTS = {
-    "chatbot.py", "cli.py", "custom_executor.py", "custom_store.py", "first_agent.py",
-    "quickstart.py",
+    "approval_elsewhere.py", "chatbot.py", "cli.py", "crash_and_resume.py",
+    "custom_executor.py", "custom_store.py", "first_agent.py", "quickstart.py",
+    "steering.py",
 }  # fmt: skip
 SUITES = {"test_custom_executor.py", "test_custom_store.py", "test_my_agent.py"}
 PATIENCE = 600
@@ -132,6 +133,52 @@ def test_the_custom_store_counts() -> None:
     done = run("custom_store.py")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Hello! ")
+
+
+def test_after_a_kill_in_the_middle_of_a_payment_nothing_is_paid_twice(
+    tmp_path: Path,
+) -> None:
+    done = run("crash_and_resume.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "child     SIGKILL"
+    assert lines[1] == "stop      paused confirm_unknown"
+    assert lines[3] == "stop      completed final"
+    assert "it did happen. invoice 17 paid" in lines[4]
+    assert lines[5] == "payments  1"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("decision", "answer"),
+    [
+        (["yes"], "The tool said: paid 90 for invoice 17."),
+        (["yes", "5"], "The tool said: paid 5 for invoice 17."),
+        (["no"], "too much"),
+    ],
+)
+def test_what_one_process_asks_another_one_decides_once(
+    decision: list[str], answer: str, tmp_path: Path
+) -> None:
+    def bot(*command: str) -> subprocess.CompletedProcess[str]:
+        return run("approval_elsewhere.py", ["bot.db", *command], cwd=tmp_path)
+
+    waits = "paused approval\nwaits: pay {'invoice': 17, 'amount': 90}\n"
+    assert bot("start").stdout == waits
+    assert bot("pending").stdout == waits
+
+    decided = bot(*decision)
+    assert decided.returncode == 0, decided.stderr
+    assert decided.stdout.startswith("completed final\n")
+    assert answer in decided.stdout
+    assert bot("yes").stdout == decided.stdout
+
+
+def test_a_steer_reaches_an_agent_at_work() -> None:
+    done = run("steering.py")
+    assert done.returncode == 0, done.stderr
+    assert "the agent has read it" in done.stdout
+    assert done.stdout.endswith("I looked at 2 of 4, and heard: That is enough.\n")
 
 
 # --- the main job --------------------------------------------------------------------

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agentcore.agent import ToolLoopAgent as ToolLoopAgent
     from agentcore.errors import AgentCoreError as AgentCoreError
+    from agentcore.errors import AlreadySettled as AlreadySettled
     from agentcore.errors import ConfigError as ConfigError
     from agentcore.errors import ProviderError as ProviderError
     from agentcore.errors import RunCancelled as RunCancelled
@@ -65,11 +66,17 @@ if TYPE_CHECKING:
     from agentcore.types.options import Options as Options
     from agentcore.types.policy import Allow as Allow
     from agentcore.types.policy import Answer as Answer
+    from agentcore.types.policy import ApprovalRequest as ApprovalRequest
     from agentcore.types.policy import Approve as Approve
     from agentcore.types.policy import Ask as Ask
     from agentcore.types.policy import Budget as Budget
     from agentcore.types.policy import Deny as Deny
+    from agentcore.types.policy import DidNotHappen as DidNotHappen
     from agentcore.types.policy import Forbid as Forbid
+    from agentcore.types.policy import Happened as Happened
+    from agentcore.types.policy import LeaveUnknown as LeaveUnknown
+    from agentcore.types.policy import Question as Question
+    from agentcore.types.policy import UnknownCall as UnknownCall
     from agentcore.types.runs import Check as Check
     from agentcore.types.runs import CheckResult as CheckResult
     from agentcore.types.runs import RunResult as RunResult
@@ -85,7 +92,9 @@ _LAZY = {
     "Agent": "agentcore.protocols.agent",
     "AgentCoreError": "agentcore.errors",
     "Allow": "agentcore.types.policy",
+    "AlreadySettled": "agentcore.errors",
     "Answer": "agentcore.types.policy",
+    "ApprovalRequest": "agentcore.types.policy",
     "Approve": "agentcore.types.policy",
     "Ask": "agentcore.types.policy",
     "AssistantMessage": "agentcore.types.messages",
@@ -97,17 +106,21 @@ _LAZY = {
     "Committed": "agentcore.types.events",
     "ConfigError": "agentcore.errors",
     "Deny": "agentcore.types.policy",
+    "DidNotHappen": "agentcore.types.policy",
     "EventSink": "agentcore.protocols.sink",
     "FilePart": "agentcore.types.content",
     "Forbid": "agentcore.types.policy",
+    "Happened": "agentcore.types.policy",
     "ImagePart": "agentcore.types.content",
     "JsonlRunStore": "agentcore.stores.jsonl",
+    "LeaveUnknown": "agentcore.types.policy",
     "MemoryRunStore": "agentcore.stores.memory",
     "Message": "agentcore.types.messages",
     "Model": "agentcore.protocols.model",
     "Options": "agentcore.types.options",
     "PermissionPolicy": "agentcore.protocols.policy",
     "ProviderError": "agentcore.errors",
+    "Question": "agentcore.types.policy",
     "RetryPolicy": "agentcore.policies.retry",
     "RetryScheduled": "agentcore.types.events",
     "Run": "agentcore.protocols.agent",
@@ -138,6 +151,7 @@ _LAZY = {
     "ToolSpec": "agentcore.types.tools",
     "Toolset": "agentcore.tools.toolset",
     "UNSET": "agentcore.types.options",
+    "UnknownCall": "agentcore.types.policy",
     "Usage": "agentcore.types.usage",
     "UserMessage": "agentcore.types.messages",
     "tool": "agentcore.tools.function",
@@ -149,7 +163,9 @@ __all__ = [
     "Agent",
     "AgentCoreError",
     "Allow",
+    "AlreadySettled",
     "Answer",
+    "ApprovalRequest",
     "Approve",
     "Ask",
     "AssistantMessage",
@@ -161,17 +177,21 @@ __all__ = [
     "Committed",
     "ConfigError",
     "Deny",
+    "DidNotHappen",
     "EventSink",
     "FilePart",
     "Forbid",
+    "Happened",
     "ImagePart",
     "JsonlRunStore",
+    "LeaveUnknown",
     "MemoryRunStore",
     "Message",
     "Model",
     "Options",
     "PermissionPolicy",
     "ProviderError",
+    "Question",
     "RetryPolicy",
     "RetryScheduled",
     "Run",
@@ -201,6 +221,7 @@ __all__ = [
     "ToolResult",
     "ToolSpec",
     "Toolset",
+    "UnknownCall",
     "Usage",
     "UserMessage",
     "tool",

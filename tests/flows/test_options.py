@@ -100,11 +100,17 @@ async def test_without_history_a_run_shows_only_its_own_messages(kit: Kit) -> No
 
 async def test_an_ephemeral_run_leaves_nothing_in_the_store(kit: Kit) -> None:
     agent = kit.agent([call("ro"), "ok"])
-    result = await agent.run("hi", session="s", ephemeral=True)
+    result = await agent.run("hi", ephemeral=True)
 
     assert result.output == "ok"
     assert len(result.messages) == 4
     assert await kit.store.sessions(SessionQuery()) == []
+
+
+async def test_an_ephemeral_run_has_no_place_in_a_session(kit: Kit) -> None:
+    with pytest.raises(ConfigError, match="leave session= out"):
+        await kit.agent(["never"]).run("hi", session="s", ephemeral=True)
+    assert kit.requests() == []
 
 
 async def test_without_a_store_every_run_is_a_conversation_of_its_own(kit: Kit) -> None:

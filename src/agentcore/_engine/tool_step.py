@@ -263,8 +263,15 @@ class ToolStep:
         else:
             owner.call_soon(feed.delta, event)
 
-    async def record_process(self, call_id: str, pgid: int, started: float) -> None:
+    async def record_process(
+        self, call_id: str, pgid: int, started: float | None
+    ) -> None:
         """Journal a child's process group before it runs user code (W5)."""
+        if started is None:
+            # Loaded for those few tools that start processes.
+            from agentcore._base.processes import start_time  # noqa: PLC0415
+
+            started = start_time(pgid)
         writer = self._owner.writer
         await writer.turn()
         writer.stage(r.ToolCheckpoint(call_id, "", pgid, started))

@@ -229,6 +229,11 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
             check_id("input_id", input_id)
         item = input_item(prompt, "follow_up", input_id, yours)
         store = None if yours.ephemeral else self.store
+        if yours.ephemeral and session is not None:
+            raise ConfigError(
+                "an ephemeral run leaves nothing behind, so it has no place in session "
+                f"{session!r}: leave session= out"
+            )
         if store is None and (yours.asks or self.asks) == "pause":
             raise ConfigError(
                 "asks='pause' needs a store that keeps the paused run: pass "
@@ -236,7 +241,7 @@ class ToolLoopAgent(SessionDoors, Generic[DepsT, OutputT]):
             )
         fresh = session is None
         session = self.ids.new("session") if fresh else check_id("session", session)
-        if not fresh and self.store is None:
+        if not fresh and store is None:
             raise ConfigError(
                 f"session={session!r} needs an agent with a store: without one, "
                 "nothing is kept that a later run could find. Pass "

@@ -24,7 +24,9 @@ class ToolDoors(Protocol):
         """Show progress to the host; never stored."""
         ...
 
-    async def record_process(self, call_id: str, pgid: int, started: float) -> None:
+    async def record_process(
+        self, call_id: str, pgid: int, started: float | None
+    ) -> None:
         """Journal a process group before it may run user code."""
         ...
 
@@ -76,11 +78,11 @@ class ToolContext(Generic[DepsT]):
         """Tell the host how far the call is, as a live `ToolProgress` event."""
         self._doors.progress(self.call.id, message, progress, total)
 
-    async def record_process(self, pgid: int, started: float) -> None:
+    async def record_process(self, pgid: int, started: float | None = None) -> None:
         """Journal a child's process group, before the child runs anything.
 
-        `started` is the start time of the group's leader, so that a recycled id is
-        never mistaken for it.
+        `started` is when the group's leader started, in clock ticks since boot, so that
+        a recycled id is never mistaken for it; it is looked up where left out.
         """
         await self._doors.record_process(self.call.id, pgid, started)
 

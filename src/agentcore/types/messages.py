@@ -93,6 +93,7 @@ class ToolMessage:
 Message: TypeAlias = (
     SystemMessage | UserMessage | AssistantMessage | ToolMessage | Unknown
 )
+"""What a conversation is made of; `Unknown` is of a kind that came later."""
 
 
 def user_text(text: str) -> UserMessage:

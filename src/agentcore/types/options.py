@@ -33,6 +33,7 @@ class Unset(Enum):
 
 
 UNSET: Final = Unset.UNSET
+"""No opinion: the layer below decides. In a provider's block it erases a key."""
 
 
 @frozen
