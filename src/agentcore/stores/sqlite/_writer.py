@@ -97,9 +97,13 @@ class Writer:
 
     # --- who asks -----------------------------------------------------------------
 
+    def is_free(self) -> bool:
+        """The file is open, and nothing waits to be written by this handle."""
+        return self._connection is not None and self._queue.empty()
+
     def now(self, operation: Operation) -> Any:
         """Write on this thread, unless that means to wait; then `BUSY`."""
-        if self._connection is None or not self._queue.empty():
+        if not self.is_free():
             return BUSY
         if not self._gate.acquire(blocking=False):
             return BUSY

@@ -43,8 +43,9 @@ from agentcore.stores.sqlite import _catalog as catalog
 from agentcore.stores.sqlite import _inbox as inbox
 from agentcore.stores.sqlite import _journal as journal
 from agentcore.stores.sqlite._file import Durability, StoreFile
+from agentcore.stores.sqlite._leases import Held
 from agentcore.stores.sqlite._parts import Parts
-from agentcore.stores.sqlite._writer import BUSY
+from agentcore.stores.sqlite._writer import BUSY, Operation
 from agentcore.types import codec
 from agentcore.types.content import BlobRef
 from agentcore.types.inbox import InboxItem
@@ -256,18 +257,48 @@ class SqliteRunStore:
         Raises:
             ConfigError: a record holds what JSON cannot; nothing was written.
         """
-        leases = self._parts.leases
-        held = leases.of(lease)
-        operation = partial(
-            journal.append,
-            owned=leases,
-            held=held,
-            batch=journal.batch_of(records, self._now()),
-            expected=(expected_seq, expected_inbox),
-        )
+        held = self._parts.leases.of(lease)
+        operation = self._appending(held, records, (expected_seq, expected_inbox))
         appended: Appended = await self._parts.write_held(lease, operation)
         self._parts.watching.wake(lease.session_id)
         return appended
+
+    def append_now(
+        self,
+        lease: Lease,
+        records: Sequence[Record],
+        *,
+        expected_seq: int,
+        expected_inbox: int | None = None,
+    ) -> Appended | None:
+        """See `AppendsNow.append_now`.
+
+        `None` with `durability="power"`, while the file is not open, and while somebody
+        else writes to it.
+
+        Raises:
+            ConfigError: a record holds what JSON cannot; nothing was written.
+        """
+        parts = self._parts
+        if not parts.can_write_now():
+            return None
+        held = parts.leases.of(lease)
+        operation = self._appending(held, records, (expected_seq, expected_inbox))
+        appended = parts.write_held_now(lease, held, operation)
+        if appended is BUSY:
+            return None
+        parts.watching.wake(lease.session_id)
+        done: Appended = appended
+        return done
+
+    def _appending(
+        self, held: Held, records: Sequence[Record], expected: tuple[int, int | None]
+    ) -> Operation:
+        batch = journal.batch_of(records, self._now())
+        leases = self._parts.leases
+        return lambda connection: journal.append(
+            connection, leases, held, batch, expected
+        )
 
     def read(self, session_id: str, after: int = 0) -> AsyncIterator[StoredRecord]:
         """See `RunStore.read`; later appends do not show.
