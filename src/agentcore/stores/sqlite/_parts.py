@@ -153,11 +153,14 @@ class Parts:
         """A write may be done on the calling thread, if nobody else is at it."""
         return self._inline and self.writer.is_free()
 
-    def write_held_now(self, lease: Lease, held: Held, operation: Operation) -> Any:
-        """`write_held` on the calling thread, or `BUSY`."""
+    def write_held_now(
+        self, lease: Lease, held: Held, operation: Operation, *, single: bool = False
+    ) -> Any:
+        """`write_held` on this thread, or `BUSY`; `single`: see `Writer.single`."""
         self.check_process()
+        writer = self.writer
         try:
-            return self.writer.now(operation)
+            return writer.single(operation) if single else writer.now(operation)
         except StoreError as error:
             self._note(lease, held, error)
             raise

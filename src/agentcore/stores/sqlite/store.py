@@ -39,13 +39,13 @@ from agentcore.errors import (
 from agentcore.protocols.runtime import Clock
 from agentcore.protocols.store import Appended, InboxPage, Listener
 from agentcore.stores._common import created
+from agentcore.stores.sqlite import _appends as appends
 from agentcore.stores.sqlite import _catalog as catalog
 from agentcore.stores.sqlite import _inbox as inbox
 from agentcore.stores.sqlite import _journal as journal
 from agentcore.stores.sqlite._file import Durability, StoreFile
-from agentcore.stores.sqlite._leases import Held
 from agentcore.stores.sqlite._parts import Parts
-from agentcore.stores.sqlite._writer import BUSY, Operation
+from agentcore.stores.sqlite._writer import BUSY
 from agentcore.types import codec
 from agentcore.types.content import BlobRef
 from agentcore.types.inbox import InboxItem
@@ -257,11 +257,9 @@ class SqliteRunStore:
         Raises:
             ConfigError: a record holds what JSON cannot; nothing was written.
         """
-        held = self._parts.leases.of(lease)
-        operation = self._appending(held, records, (expected_seq, expected_inbox))
-        appended: Appended = await self._parts.write_held(lease, operation)
-        self._parts.watching.wake(lease.session_id)
-        return appended
+        expected = (expected_seq, expected_inbox)
+        at = self._now()
+        return await appends.append(self._parts, lease, records, at, expected)
 
     def append_now(
         self,
@@ -279,26 +277,9 @@ class SqliteRunStore:
         Raises:
             ConfigError: a record holds what JSON cannot; nothing was written.
         """
-        parts = self._parts
-        if not parts.can_write_now():
-            return None
-        held = parts.leases.of(lease)
-        operation = self._appending(held, records, (expected_seq, expected_inbox))
-        appended = parts.write_held_now(lease, held, operation)
-        if appended is BUSY:
-            return None
-        parts.watching.wake(lease.session_id)
-        done: Appended = appended
-        return done
-
-    def _appending(
-        self, held: Held, records: Sequence[Record], expected: tuple[int, int | None]
-    ) -> Operation:
-        batch = journal.batch_of(records, self._now())
-        leases = self._parts.leases
-        return lambda connection: journal.append(
-            connection, leases, held, batch, expected
-        )
+        expected = (expected_seq, expected_inbox)
+        at = self._now()
+        return appends.append_now(self._parts, lease, records, at, expected)
 
     def read(self, session_id: str, after: int = 0) -> AsyncIterator[StoredRecord]:
         """See `RunStore.read`; later appends do not show.
