@@ -14,11 +14,11 @@ from typing_extensions import override
 from agentcore import ToolLoopAgent, tool
 from agentcore.errors import StoreFailed
 from agentcore.protocols.store import Appended
-from agentcore.testing import FunctionModel, ScriptedModel, assert_valid, call
+from agentcore.testing import FunctionModel, Gate, ScriptedModel, assert_valid, call
 from agentcore.testing.contracts._sample import text_input
-from agentcore.types.inbox import InboxItem
+from agentcore.types.inbox import InboxItem, StateChange
 from agentcore.types.model import ModelRequest
-from agentcore.types.records import Record, RunEnded
+from agentcore.types.records import CancelRequested, Record, RunEnded, StateChanged
 from agentcore.types.runs import Lease
 
 
@@ -70,7 +70,9 @@ class Sometimes(KeptStore):
         assert not self.under_way, "it overtook an append"
         if self.breaks is not None:
             raise self.breaks
-        if self.dice.random() >= self.chance:
+        if self.dice.random() >= self.chance or self.stops.keys() & {
+            type(record) for record in records
+        }:
             return None
         self.at_once += 1
         late, ending = self.late, any(isinstance(r, RunEnded) for r in records)
@@ -130,6 +132,34 @@ async def test_an_append_on_the_spot_never_overtakes_one_that_waits(seed: int) -
     assert store.at_once
     assert store.waited
     await kinds(store)
+
+
+@pytest.mark.parametrize("kind", [CancelRequested, StateChanged])
+async def test_a_run_that_ends_waits_for_an_append_under_way(kind: type[Any]) -> None:
+    store = Sometimes(1.0)
+    writing = store.stop(kind)
+    answering = Gate()
+
+    async def reply(_: ModelRequest) -> str:
+        await answering.wait()
+        return "done"
+
+    agent = ToolLoopAgent(FunctionModel(reply), store=store)
+    async with (
+        agent.start("hi", session="s") as run,
+        anyio.create_task_group() as group,
+    ):
+        await answering.reached()
+        await store.accept("s", StateChange("change", "k", "v"))
+        group.start_soon(run.cancel)
+        await writing.reached()
+        answering.open()
+        for _ in range(20):
+            await checkpoint()
+        writing.open()
+        await run.result()
+    await kinds(store)
+    assert store.waited
 
 
 async def test_an_input_just_before_the_end_is_not_lost() -> None:
