@@ -64,7 +64,7 @@ PROMISES: Final = {
     "flight_objects": _count(90, gate=95),
     "flight_gc": _count(2),
     "idle": _count(3, unit="KiB"),
-    "sqlite_step": _told(100, "µs"),
+    "sqlite_step": _ratio(3.5, gate=7.0),
     "sqlite_appends": _told(2.2, ""),
     "sqlite_bytes": _told(9_000, "B"),
     "sqlite_size": _told(2.2, "x"),

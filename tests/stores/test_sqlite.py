@@ -361,6 +361,66 @@ async def test_a_full_disk_fails_the_lease_and_a_new_one_goes_on(
     assert await read(store) == [1, 2, 3]
 
 
+async def test_a_full_disk_fails_an_append_on_the_spot_and_its_lease(
+    path: Path,
+) -> None:
+    async with SqliteRunStore(path, durability="crash") as store:
+        await store.create(SessionHeader(S))
+        lease = await store.acquire(S, "owner")
+        for seq in (1, 2):
+            assert store.append_now(lease, texts(1), expected_seq=seq)
+        connection = store._parts.writer._connection
+        assert connection is not None
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StoreFailed, match="the disk is full"):
+            store.append_now(lease, texts(1, 5000), expected_seq=3)
+        with pytest.raises(StoreFailed, match="acquire the session anew"):
+            await store.append(lease, texts(1), expected_seq=3)
+        await store.release(lease)
+        again = await store.acquire(S, "owner")
+        await store.append(again, texts(1), expected_seq=3)
+        assert await read(store) == [1, 2, 3, 4]
+
+
+async def test_it_appends_on_the_spot_only_if_that_need_not_wait(path: Path) -> None:
+    async with SqliteRunStore(path) as power:
+        await power.create(SessionHeader(S))
+        lease = await power.acquire(S, "owner")
+        assert power.append_now(lease, texts(1), expected_seq=1) is None
+        await power.release(lease)
+    async with SqliteRunStore(path, durability="crash") as store:
+        lease = await store.acquire(S, "owner")
+        for seq in (1, 2):
+            assert store.append_now(lease, texts(1), expected_seq=seq) == (seq + 1, 0)
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        assert store.append_now(lease, texts(1), expected_seq=3) is None
+        assert store.append_now(lease, texts(1), expected_seq=9) is None
+        other.execute("COMMIT")
+        other.close()
+        with store._parts.writer._gate:  # another thread of this process is at it
+            assert store.append_now(lease, texts(1), expected_seq=3) is None
+        assert store.append_now(lease, texts(1), expected_seq=3) == (4, 0)
+        assert await read(store) == [1, 2, 3, 4]
+
+
+async def test_an_owner_that_was_replaced_appends_nothing_on_the_spot(
+    path: Path,
+) -> None:
+    async with SqliteRunStore(path, durability="crash") as store:
+        await store.create(SessionHeader(S))
+        lease = await store.acquire(S, "owner")
+        for seq in (1, 2):
+            assert store.append_now(lease, texts(1), expected_seq=seq)
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("UPDATE sessions SET epoch = 2, holder = 'somebody'")
+        other.close()
+        with pytest.raises(LeaseLost):
+            store.append_now(lease, texts(1), expected_seq=3)
+        assert await read(store) == [1, 2, 3]
+
+
 async def test_one_failing_write_does_not_fail_those_beside_it(path: Path) -> None:
     async with SqliteRunStore(path) as store:
         await store.create(SessionHeader(S))

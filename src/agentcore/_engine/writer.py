@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Generator
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio
 
@@ -20,7 +20,7 @@ from agentcore.errors import InboxChanged, StoreError, StoreFailed
 from agentcore.journal.apply import CHANGES
 from agentcore.journal.state import SessionState
 from agentcore.protocols.context import Projector
-from agentcore.protocols.store import RunStore
+from agentcore.protocols.store import Appended, RunStore
 from agentcore.types.records import Record
 from agentcore.types.runs import Lease
 
@@ -38,10 +38,25 @@ class _Nothing:
 _NOTHING: Final = _Nothing()
 
 
+def _append_now_of(store: RunStore) -> Any:
+    """The store's `append_now`, unless `append` was changed without it.
+
+    A wrapper that hands on attributes, or a subclass with an `append` of its own, is to
+    see every append.
+    """
+    for cls in type(store).__mro__:
+        if "append_now" in vars(cls):
+            return getattr(store, "append_now", None)
+        if "append" in vars(cls):
+            return None
+    return None
+
+
 class Writer:
     """Owns the session's journal while the lease lasts."""
 
     __slots__ = (
+        "_append_now",
         "_busy",
         "_takes",
         "closed",
@@ -86,6 +101,8 @@ class Writer:
         self.inline: bool = bool(getattr(store, "commits_inline", False))
         self.kept: bool = not getattr(store, "keeps_nothing", False)
         """Somebody can read the journal again."""
+        self._append_now = _append_now_of(store)
+        """Writes at once, or says that it would have to wait; `None`: there is none."""
         self._busy: anyio.Event | None = None
 
     def stage(self, record: Record) -> None:
@@ -109,11 +126,15 @@ class Writer:
         Raises:
             StoreError: nothing more may be written or started by this owner.
         """
-        if not self.staged and self._busy is None:
-            return _NOTHING
+        if self._busy is None:
+            if not self.staged:
+                return _NOTHING
+            # What does not suspend cannot be cut in two: no task, no lock, no shield.
+            if self._append_now and self._append_at_once((), None) is not None:
+                return _NOTHING
         if self.inline:
-            return self._append_now((), None)
-        return self._append((), None)
+            return self._append((), None)
+        return self._append_in_turn((), None)
 
     @property
     def has_mail(self) -> bool:
@@ -131,11 +152,35 @@ class Writer:
         `records` are folded in only if they were written, which is what the return
         value tells (the conditional finish of the run semantics).
         """
+        expected = self.inbox_seen
+        if self._append_now and self._busy is None:
+            done = self._append_at_once(records, expected)
+            if done is not None:
+                return done
         if self.inline:
-            return await self._append_now(records, self.inbox_seen)
-        return await self._append(records, self.inbox_seen)
+            return await self._append(records, expected)
+        return await self._append_in_turn(records, expected)
 
-    async def _append(
+    def _append_at_once(
+        self, tail: tuple[Record, ...], expected_inbox: int | None
+    ) -> bool | None:
+        """As `_append`; `None`: it would have to wait, and nothing was done."""
+        records, staged = self._take(tail)
+        try:
+            done = self._append_now(
+                self.lease,
+                records,
+                expected_seq=self.committed,
+                expected_inbox=expected_inbox,
+            )
+        except Exception as error:  # noqa: BLE001 - see `_refused`
+            return self._refused(error, staged)
+        if done is None:
+            self.staged = staged
+            return None
+        return self._written(done, records, tail)
+
+    async def _append_in_turn(
         self, tail: tuple[Record, ...], expected_inbox: int | None
     ) -> bool:
         await self.turn()
@@ -143,7 +188,7 @@ class Writer:
             return True
         self._busy = anyio.Event()
         try:
-            done = await endure(partial(self._append_now, tail, expected_inbox))
+            done = await endure(partial(self._append, tail, expected_inbox))
         finally:
             self._busy.set()
             self._busy = None
@@ -151,14 +196,10 @@ class Writer:
             raise done.cancelled
         return bool(done.value)
 
-    async def _append_now(
+    async def _append(
         self, tail: tuple[Record, ...], expected_inbox: int | None
     ) -> bool:
-        if self.poisoned is not None:
-            raise self.poisoned
-        staged = self.staged
-        self.staged = []
-        records = [*staged, *tail] if tail else staged
+        records, staged = self._take(tail)
         try:
             done = await self.store.append(
                 self.lease,
@@ -166,17 +207,34 @@ class Writer:
                 expected_seq=self.committed,
                 expected_inbox=expected_inbox,
             )
-        except InboxChanged:
+        except Exception as error:  # noqa: BLE001 - see `_refused`
+            return self._refused(error, staged)
+        return self._written(done, records, tail)
+
+    def _take(self, tail: tuple[Record, ...]) -> tuple[list[Record], list[Record]]:
+        """What is to be written, and what of it had been staged."""
+        if self.poisoned is not None:
+            raise self.poisoned
+        staged = self.staged
+        self.staged = []
+        return ([*staged, *tail] if tail else staged), staged
+
+    def _refused(self, error: Exception, staged: list[Record]) -> bool:
+        """Nothing was written, or nobody knows: then nothing more is (poisoned)."""
+        if isinstance(error, InboxChanged):
             self.staged = [*staged, *self.staged]
             self.inbox_version += 1  # at least; the next append tells exactly
             return False
-        except StoreError as error:
+        if isinstance(error, StoreError):
             self.poisoned = error
-            raise
-        except Exception as error:
-            # A store may raise what it likes; after it, nothing is certain any more.
-            self.poisoned = StoreFailed(f"the store failed: {error_text(error)}")
-            raise self.poisoned from error
+            raise error
+        # A store may raise what it likes; after it, nothing is certain any more.
+        self.poisoned = StoreFailed(f"the store failed: {error_text(error)}")
+        raise self.poisoned from error
+
+    def _written(
+        self, done: Appended, records: list[Record], tail: tuple[Record, ...]
+    ) -> bool:
         first = self.committed + 1
         self.committed = done.seq
         # An accept during the append may have told of more than the append saw.

@@ -146,6 +146,34 @@ class RunStore(Protocol):
         ...
 
 
+@runtime_checkable
+class AppendsNow(Protocol):
+    """A store whose appends need not suspend, most of the time.
+
+    The engine asks for it first: what does not suspend cannot be cut in two by a
+    cancellation, so it needs no task of its own. It is taken only from the class that
+    defines `append`, or one derived from it; a wrapper offers its own.
+    """
+
+    def append_now(
+        self,
+        lease: Lease,
+        records: Sequence[Record],
+        *,
+        expected_seq: int,
+        expected_inbox: int | None = None,
+    ) -> Appended | None:
+        """`RunStore.append` on the spot, or `None`: it would have to wait.
+
+        After `None` nothing was written or changed; the same goes to `append`. It is
+        called on an event loop's thread, so it must not wait for a lock or a disk.
+
+        Raises:
+            LeaseLost, SequenceConflict, InboxChanged, StoreFailed: as `append`.
+        """
+        ...
+
+
 Listener = Callable[[int], Awaitable[None]]
 """Called with the inbox version (or sequence number) after something was written."""
 

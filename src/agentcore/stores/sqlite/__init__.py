@@ -5,6 +5,7 @@
     _writer         one transaction at a time, on the calling thread or in a thread
     _reader         connections that only read
     _journal …      the statements, by topic
+    _appends        how an append is written, now or later
     _leases         who owns what, and whether that process lives
     _watching       waking whoever waits, also for what other processes wrote
 

@@ -47,6 +47,11 @@ def is_busy(error: sqlite3.Error) -> bool:
     return code_of(error) in _BUSY
 
 
+def is_refusal(error: sqlite3.Error) -> bool:
+    """Nothing was written, at whichever point it failed."""
+    return code_of(error) in _REFUSED
+
+
 def read_error(error: sqlite3.Error, path: Path) -> StoreError:
     """What a failed read is raised as."""
     kind, words = _REFUSED.get(code_of(error), (StoreError, "it could not be read"))

@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from agentcore.errors import CorruptRecord, InboxChanged, SequenceConflict
 from agentcore.protocols.store import Appended
@@ -37,6 +37,11 @@ _ROWS: Final = (
     "SELECT key, epoch, at, count, crc, records FROM journal "
     "WHERE key > ? AND key <= ? ORDER BY key"
 )
+_ROW: Final = """
+    INSERT INTO journal SELECT ?1, ?2, ?3, ?4, ?5, ?6 FROM sessions
+    WHERE no = ?7 AND epoch = ?2 AND holder = ?8
+        AND NOT EXISTS (SELECT 1 FROM inbox WHERE key > ?9 AND key <= ?10)"""
+"""An append by itself: one row, or none where anything is not as it was known."""
 _head = struct.Struct(">qqdq").pack
 _BLOB = re.compile(rb'"hash":"([0-9a-f]{32})"')
 
@@ -52,6 +57,11 @@ class Batch(NamedTuple):
     """Hashes they name."""
     moves: Sequence[inbox.Move]
     """Inputs they take out of the queue, or set aside, or put back."""
+
+    @property
+    def is_plain(self) -> bool:
+        """One row of the journal is all there is to write."""
+        return self.size > 0 and not self.moves and not self.blobs
 
 
 def batch_of(records: Sequence[Record], at: float) -> Batch:
@@ -101,7 +111,40 @@ def append(
         raise InboxChanged(f"the inbox is at {version}, past {expected_inbox}")
     if batch.size:
         write(connection, no, epoch, expected_seq, batch)
-    return Appended(expected_seq + batch.size, version)
+    # A commit that fails poisons `held`.
+    held.stands = done = Appended(expected_seq + batch.size, version)
+    return done
+
+
+def append_row(
+    connection: sqlite3.Connection,
+    owned: leases.Leases,
+    held: leases.Held,
+    batch: Batch,
+    expected: tuple[int, int | None],
+) -> Appended | Literal[False]:
+    """`append` as one statement outside of a transaction, which it is by itself.
+
+    `False`: nothing was written; `append` has to look why.
+    """
+    stands, holder = held.stands, owned.sure
+    expected_seq, expected_inbox = expected
+    if not holder or stands is None or stands.seq != expected_seq:
+        return False
+    version = stands.inbox_version
+    if expected_inbox is not None and version > expected_inbox:
+        return False
+    no, epoch = held.no, held.epoch
+    size, at, data = batch.size, batch.at, batch.data
+    base = first_key(no)
+    key = base + expected_seq + size
+    crc = _crc(key, epoch, at, size, data)
+    known = base + version
+    row = (key, epoch, at, size, crc, data, no, holder, known, base + MOST)
+    if connection.execute(_ROW, row).rowcount < 1:
+        return False
+    held.stands = done = Appended(expected_seq + size, version)
+    return done
 
 
 def write(

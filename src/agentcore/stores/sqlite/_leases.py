@@ -13,27 +13,33 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from agentcore.errors import LeaseLost, SessionBusy, StoreError, StoreFailed
+from agentcore.protocols.store import Appended
 from agentcore.stores.sqlite import _flock
 from agentcore.stores.sqlite._catalog import Session
 from agentcore.types.runs import Lease
 
 TTL: Final = 30.0
 RENEW: Final = 10.0
+LOOK: Final = 0.1
+"""Seconds for which the lock file, once seen, is taken to be there."""
 
 
 class Held:
     """A session this handle owns."""
 
-    __slots__ = ("epoch", "no", "poisoned")
+    __slots__ = ("epoch", "no", "poisoned", "stands")
 
     def __init__(self, no: int, epoch: int) -> None:
         self.no = no
         self.epoch = epoch
         self.poisoned: StoreError | None = None
         """A write failed, so nobody knows where the session stands."""
+        self.stands: Appended | None = None
+        """Where its last append left it; set with the writer's gate held."""
 
 
 class Leases:
@@ -54,6 +60,8 @@ class Leases:
         self._path = folder
         self._fd: int | None = None
         self._renewed = 0.0
+        self._seen = -LOOK
+        """When the lock file was looked at, on the system's monotonic clock."""
 
     # --- inside a transaction ---------------------------------------------------
 
@@ -95,8 +103,19 @@ class Leases:
             raise lost(held)
         if self._fd is None or not _flock.same_file(self._fd, self._path):
             raise lost(held)
+        self._seen = monotonic()
         if self._renewal_is_due():
             self._renew(connection)
+
+    @property
+    def sure(self) -> str:
+        """The name of this handle, if nothing need be looked at but the epoch; or ''.
+
+        The epoch alone keeps a journal whole. The lock file tells a little earlier that
+        another owner may come.
+        """
+        fresh = monotonic() - self._seen < LOOK and not self._renewal_is_due()
+        return self._holder if fresh and self._fd is not None else ""
 
     def _lives(
         self, connection: sqlite3.Connection, session_id: str, holder: str
@@ -205,6 +224,7 @@ class Leases:
         self.held.clear()
         self.unsure = False
         fd, self._fd = self._fd, None
+        self._seen = -LOOK
         if fd is None:
             return
         if _flock.same_file(fd, self._path):

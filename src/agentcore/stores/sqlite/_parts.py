@@ -145,12 +145,32 @@ class Parts:
         held = self.leases.of(lease)
         try:
             return await self.write(operation)
-        except LeaseLost:
+        except StoreError as error:
+            self._note(lease, held, error)
+            raise
+
+    def can_write_now(self) -> bool:
+        """A write may be done on the calling thread, if nobody else is at it."""
+        return self._inline and self.writer.is_free()
+
+    def write_held_now(
+        self, lease: Lease, held: Held, operation: Operation, *, single: bool = False
+    ) -> Any:
+        """`write_held` on this thread, or `BUSY`; `single`: see `Writer.single`."""
+        self.check_process()
+        writer = self.writer
+        try:
+            return writer.single(operation) if single else writer.now(operation)
+        except StoreError as error:
+            self._note(lease, held, error)
+            raise
+
+    def _note(self, lease: Lease, held: Held, error: StoreError) -> None:
+        """What a failed write means for the lease."""
+        if isinstance(error, LeaseLost):
             self.leases.drop(lease.session_id, held)
-            raise
-        except (StoreFailed, CorruptRecord) as error:
+        elif isinstance(error, (StoreFailed, CorruptRecord)):
             held.poisoned = error
-            raise
 
     async def read(self, operation: Operation, *, large: bool = False) -> Any:
         """Read on the calling thread, or in another if it is `large` or must wait."""

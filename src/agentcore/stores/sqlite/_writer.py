@@ -97,9 +97,13 @@ class Writer:
 
     # --- who asks -----------------------------------------------------------------
 
+    def is_free(self) -> bool:
+        """The file is open, and nothing waits to be written by this handle."""
+        return self._connection is not None and self._queue.empty()
+
     def now(self, operation: Operation) -> Any:
         """Write on this thread, unless that means to wait; then `BUSY`."""
-        if self._connection is None or not self._queue.empty():
+        if not self.is_free():
             return BUSY
         if not self._gate.acquire(blocking=False):
             return BUSY
@@ -110,6 +114,37 @@ class Writer:
         finally:
             self._gate.release()
         return job.outcome()
+
+    def single(self, operation: Operation) -> Any:
+        """As `now`, of an operation that writes with one statement at most.
+
+        It gets no transaction, as a statement outside of one is one by itself.
+
+        Raises:
+            StoreError: as SQLite's error says; see `write_error`.
+        """
+        if not self.is_free() or not self._gate.acquire(blocking=False):
+            return BUSY
+        try:
+            connection = self._connection
+            if connection is None:  # closed in between
+                return BUSY
+            done = operation(connection)
+            self._watch_log()
+        except sqlite3.Error as error:
+            if errors.is_busy(error):
+                return BUSY
+            self._drop()
+            # Nobody can tell at which point of the statement it failed.
+            unsure = not errors.is_refusal(error)
+            path = self._file.path
+            raise errors.write_error(error, path, committing=unsure) from error
+        except BaseException:
+            self._drop()
+            raise
+        finally:
+            self._gate.release()
+        return done
 
     async def soon(
         self, operation: Operation, undo: Callable[[], None] | None = None

@@ -39,6 +39,7 @@ from agentcore.errors import (
 from agentcore.protocols.runtime import Clock
 from agentcore.protocols.store import Appended, InboxPage, Listener
 from agentcore.stores._common import created
+from agentcore.stores.sqlite import _appends as appends
 from agentcore.stores.sqlite import _catalog as catalog
 from agentcore.stores.sqlite import _inbox as inbox
 from agentcore.stores.sqlite import _journal as journal
@@ -256,18 +257,29 @@ class SqliteRunStore:
         Raises:
             ConfigError: a record holds what JSON cannot; nothing was written.
         """
-        leases = self._parts.leases
-        held = leases.of(lease)
-        operation = partial(
-            journal.append,
-            owned=leases,
-            held=held,
-            batch=journal.batch_of(records, self._now()),
-            expected=(expected_seq, expected_inbox),
-        )
-        appended: Appended = await self._parts.write_held(lease, operation)
-        self._parts.watching.wake(lease.session_id)
-        return appended
+        expected = (expected_seq, expected_inbox)
+        at = self._now()
+        return await appends.append(self._parts, lease, records, at, expected)
+
+    def append_now(
+        self,
+        lease: Lease,
+        records: Sequence[Record],
+        *,
+        expected_seq: int,
+        expected_inbox: int | None = None,
+    ) -> Appended | None:
+        """See `AppendsNow.append_now`.
+
+        `None` with `durability="power"`, while the file is not open, and while somebody
+        else writes to it.
+
+        Raises:
+            ConfigError: a record holds what JSON cannot; nothing was written.
+        """
+        expected = (expected_seq, expected_inbox)
+        at = self._now()
+        return appends.append_now(self._parts, lease, records, at, expected)
 
     def read(self, session_id: str, after: int = 0) -> AsyncIterator[StoredRecord]:
         """See `RunStore.read`; later appends do not show.

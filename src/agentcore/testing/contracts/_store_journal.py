@@ -4,17 +4,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import anyio
 import pytest
 
 from agentcore.errors import InboxChanged, LeaseLost, SequenceConflict, SessionBusy
-from agentcore.protocols.store import RunStore
+from agentcore.protocols.store import Appended, AppendsNow, RunStore
 from agentcore.testing.contracts._sample import FROM_THE_FUTURE, RUN, text_input
 from agentcore.testing.contracts._store_base import S, StoreFixtures, journal, texts
 from agentcore.testing.runtime import FakeClock
+from agentcore.types.records import Record
 from agentcore.types.runs import Lease, SessionHeader
+
+
+async def append_at_once(
+    store: RunStore, lease: Lease, records: Sequence[Record], **expected: Any
+) -> Appended:
+    """As the engine appends; whoever has to wait must not have written."""
+    if not isinstance(store, AppendsNow):
+        pytest.skip("the store has no `append_now` (AppendsNow)")
+    before = await journal(store)
+    done = store.append_now(lease, records, **expected)
+    if done is None:
+        assert await journal(store) == before
+        done = await store.append(lease, records, **expected)
+    return done
 
 
 class JournalTests(StoreFixtures):
@@ -124,6 +141,44 @@ class JournalTests(StoreFixtures):
             lease, texts("b"), expected_seq=2, expected_inbox=version
         )
         assert appended == (3, 1)
+
+    async def test_an_append_on_the_spot_writes_what_any_append_does(
+        self, store: RunStore, other_store: RunStore, lease: Lease
+    ) -> None:
+        """In turn with other appends, and seen by every handle."""
+        done = await append_at_once(store, lease, texts("a"), expected_seq=1)
+        assert done == (2, 0)
+        await append_at_once(store, lease, texts("b", "c"), expected_seq=2)
+        await store.append(lease, texts("d"), expected_seq=4)
+        done = await append_at_once(store, lease, RUN, expected_seq=5, expected_inbox=0)
+        assert done == (5 + len(RUN), 0)
+        done = await append_at_once(store, lease, [], expected_seq=5 + len(RUN))
+        assert done == (5 + len(RUN), 0)
+        stored = (await journal(other_store))[1:]
+        assert [s.record for s in stored] == [*texts("a", "b", "c", "d"), *RUN]
+        assert [s.seq for s in stored] == list(range(2, 6 + len(RUN)))
+
+    async def test_an_append_on_the_spot_is_refused_as_any_append_is(
+        self, store: RunStore, other_store: RunStore, lease: Lease
+    ) -> None:
+        """A wrong place, an input nobody looked at, a lease that is over."""
+        for seq in (1, 2):  # the second time, the store knows the session
+            await append_at_once(store, lease, texts("a"), expected_seq=seq)
+        for wrong in (1, 2, 4):
+            with pytest.raises(SequenceConflict):
+                await append_at_once(store, lease, texts("b", "c"), expected_seq=wrong)
+        await other_store.accept(S, text_input("i"))
+        with pytest.raises(InboxChanged):
+            await append_at_once(
+                store, lease, texts("b"), expected_seq=3, expected_inbox=0
+            )
+        done = await append_at_once(store, lease, texts("b"), expected_seq=3)
+        assert done == (4, 1)
+        await store.release(lease)
+        await other_store.acquire(S, "owner-2")
+        with pytest.raises(LeaseLost):
+            await append_at_once(store, lease, texts("c"), expected_seq=4)
+        assert len(await journal(store)) == 4
 
     async def test_an_append_of_nothing_changes_nothing(
         self, store: RunStore, lease: Lease
