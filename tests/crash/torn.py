@@ -33,7 +33,7 @@ def killed(folder: Path, number: int = 1) -> Path:
 
 
 class TornSqlite(SqliteRunStore):
-    """Can be left between BEGIN and COMMIT, some of a large append in the log already."""
+    """Can be left between BEGIN and COMMIT, a large append in the log already."""
 
     def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
         super().__init__(path, **options)

@@ -1,0 +1,125 @@
+"""The run that is killed: a batch of every kind of tool, a pause, a steer, an answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from agentcore import ToolLoopAgent, tool
+from agentcore._base.processes import start_time
+from agentcore.errors import SessionNotFound
+from agentcore.policies.retry import RetryPolicy
+from agentcore.testing import CrashCase, FunctionModel, call, check_pairing
+from agentcore.testing.steps import StepLike
+from agentcore.types.content import TextPart
+from agentcore.types.context import ToolContext
+from agentcore.types.inbox import Input, StateChange
+from agentcore.types.messages import ToolMessage
+from agentcore.types.model import ModelRequest
+from agentcore.types.policy import (
+    ApprovalRequest,
+    Approve,
+    Decision,
+    LeaveUnknown,
+    Pending,
+)
+
+S = "s"
+BATCHES = (("par", "parw", "rw", "idem", "ro", "group", "pay"), ("par", "talk"))
+LONG = "word " * 1000
+"""So much that a part of it is on record before its end."""
+
+
+def agent(case: CrashCase) -> ToolLoopAgent:
+    return ToolLoopAgent(
+        FunctionModel(_answer),
+        tools=[*case.tools, *_more_tools(case)],
+        store=case.store,
+        retry=RetryPolicy(base=0),
+        asks="pause",
+    )
+
+
+def _answer(request: ModelRequest) -> StepLike:
+    assert check_pairing(request.messages) == []
+    answers = sum(isinstance(message, ToolMessage) for message in request.messages)
+    if answers < len(BATCHES):
+        return [call(name) for name in BATCHES[answers]]
+    return LONG
+
+
+def _more_tools(case: CrashCase) -> Sequence[Any]:
+    @tool(effects="external", replay="never")
+    async def group(context: ToolContext[Any]) -> str:
+        """Say which processes belong to it, before it has its effect."""
+        started = start_time(os.getpid())
+        await context.record_process(os.getpid(), started or 0.0)
+        case.effect(context)
+        return "grouped"
+
+    @tool(approval="ask", effects="external", replay="never")
+    async def pay(context: ToolContext[Any]) -> str:
+        """Need an approval."""
+        case.effect(context)
+        return "paid"
+
+    @tool(effects="none", replay="safe")
+    async def talk(context: ToolContext[Any]) -> str:
+        """Meanwhile the user says more; what nobody acknowledged is said again."""
+        case.effect(context)
+        more = Input("i2", (TextPart("and more"),), delivery="steer")
+        await case.store.accept(S, more)
+        await case.store.accept(S, StateChange("c1", "mood", "good"))
+        return "talked"
+
+    return group, pay, talk
+
+
+async def go(case: CrashCase) -> None:
+    """Begin the run, or go on with it, until it has ended; any process may."""
+    mine = agent(case)
+    async with case.store:
+        known = await _is_known(case)
+        if known:
+            result = await mine.resume(S)
+        else:
+            result = await mine.run("go", session=S, input_id="i1")
+        while result.stop.status == "paused":
+            decisions = {one.id: _decided(one) for one in result.pending}
+            result = await mine.resume(S, decisions=decisions)
+
+
+async def _is_known(case: CrashCase) -> bool:
+    """Whether the input was accepted; who was not told so says it again."""
+    try:
+        page = await case.store.inbox(S)
+    except SessionNotFound:
+        return False
+    return any(isinstance(item, Input) and item.id == "i1" for _, item in page.items)
+
+
+def _decided(one: Pending) -> Decision:
+    return Approve() if isinstance(one, ApprovalRequest) else LeaveUnknown()
+
+
+def sqlite_crash(folder: Any) -> Any:
+    return _torn().TornSqlite(folder / "bot.db", durability="crash")
+
+
+def sqlite_power(folder: Any) -> Any:
+    return _torn().TornSqlite(folder / "bot.db")
+
+
+def jsonl_crash(folder: Any) -> Any:
+    return _torn().TornJsonl(folder / "store", durability="crash")
+
+
+def jsonl_power(folder: Any) -> Any:
+    return _torn().TornJsonl(folder / "store")
+
+
+def _torn() -> Any:
+    from tests.crash import torn  # noqa: PLC0415 - only where it is used
+
+    return torn
