@@ -43,6 +43,7 @@ def test_the_matrix_has_every_kind_the_run_writes(cell: Make) -> None:
     assert len(after.effects) == len(set(after.effects)) == 9
 
 
+@pytest.mark.scenario("run-63")
 @STORE
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("when", ["before", "mid", "after"])

@@ -6,16 +6,26 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import anyio
+
 from agentcore import ToolLoopAgent, tool
 from agentcore._base.processes import start_time
 from agentcore.errors import SessionNotFound
 from agentcore.policies.retry import RetryPolicy
-from agentcore.testing import CrashCase, FunctionModel, call, check_pairing
+from agentcore.testing import (
+    CrashCase,
+    FunctionModel,
+    Gate,
+    ScriptedModel,
+    call,
+    check_pairing,
+    step,
+)
 from agentcore.testing.steps import StepLike
 from agentcore.types.content import TextPart
 from agentcore.types.context import ToolContext
 from agentcore.types.inbox import Input, StateChange
-from agentcore.types.messages import ToolMessage
+from agentcore.types.messages import AssistantMessage, ToolMessage
 from agentcore.types.model import ModelRequest
 from agentcore.types.policy import (
     ApprovalRequest,
@@ -26,7 +36,7 @@ from agentcore.types.policy import (
 )
 
 S = "s"
-BATCHES = (("par", "parw", "rw", "idem", "ro", "group", "pay"), ("par", "talk"))
+BATCHES = (("rw", "idem", "ro", "par", "parw", "group", "pay"), ("par", "talk"))
 LONG = "word " * 1000
 """So much that a part of it is on record before its end."""
 
@@ -43,6 +53,8 @@ def agent(case: CrashCase) -> ToolLoopAgent:
 
 def _answer(request: ModelRequest) -> StepLike:
     assert check_pairing(request.messages) == []
+    said = [m.text for m in request.messages if isinstance(m, AssistantMessage)]
+    assert not any("word word" in text for text in said)  # half an answer is none
     answers = sum(isinstance(message, ToolMessage) for message in request.messages)
     if answers < len(BATCHES):
         return [call(name) for name in BATCHES[answers]]
@@ -88,6 +100,36 @@ async def go(case: CrashCase) -> None:
         while result.stop.status == "paused":
             decisions = {one.id: _decided(one) for one in result.pending}
             result = await mine.resume(S, decisions=decisions)
+
+
+async def look(case: CrashCase) -> None:
+    """Resume, and decide nothing."""
+    result = await agent(case).resume(S)
+    print(result.stop.status, *(one.kind for one in result.pending))  # noqa: T201
+
+
+async def steered(case: CrashCase) -> None:
+    """The model does not answer; meanwhile the user says more."""
+    mine = agent(case).with_(model=ScriptedModel([step("late", gate=Gate())]))
+    async with mine.start("go", session=S, input_id="i1") as run:
+        await run.steer("and more", input_id="i2")
+
+
+async def stopped(case: CrashCase) -> None:
+    """Cancelled while one call is open and the other has not started."""
+    mine = agent(case)
+
+    @tool(effects="external", replay="never")
+    async def long(context: ToolContext[Any]) -> str:
+        """Take so long that it is cancelled."""
+        case.effect(context)
+        await mine.cancel(session=S)
+        await anyio.sleep_forever()
+        return "never"
+
+    model = ScriptedModel([[call("long"), call("rw")]])
+    cancelled = mine.with_(model=model, tools=[long, *case.tools])
+    await cancelled.run("go", session=S, input_id="i1")
 
 
 async def _is_known(case: CrashCase) -> bool:
