@@ -1,4 +1,4 @@
-"""A `CrashTest` whose processes come from a warm parent, and how each cell is judged."""
+"""A `CrashTest` whose processes come from a warm parent, and how cells are judged."""
 
 from __future__ import annotations
 
@@ -169,8 +169,6 @@ def judge(after: Aftermath, status: str = "completed") -> None:
 
 def judge_effects(after: Aftermath, kills: int = 1) -> None:
     """At most once where it matters, else at most once more for each kill."""
-    safe = {
-        one.call_id for one in records(after, r.ToolIntent) if one.replay == "safe"
-    }
+    safe = {one.call_id for one in records(after, r.ToolIntent) if one.replay == "safe"}
     for key, times in Counter(after.effects).items():
         assert times <= (1 + kills if key in safe else 1), key

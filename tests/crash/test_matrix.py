@@ -40,7 +40,7 @@ def test_the_matrix_has_every_kind_the_run_writes(cell: Make) -> None:
     after = cell("jsonl_crash").test.run(GO)
     judge(after)
     assert set(kinds(after)) == {*KINDS, *BY_THE_STORE}
-    assert len(after.effects) == len(set(after.effects)) == 9
+    assert len(after.effects) == len(set(after.effects)) == 10
 
 
 @pytest.mark.scenario("run-63")

@@ -1,10 +1,11 @@
-"""The run that is killed: a batch of every kind of tool, a pause, a steer, an answer."""
+"""The run that is killed: batches of every kind of tool, a pause, a steer, an answer."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import anyio
 
@@ -35,15 +36,22 @@ from agentcore.types.policy import (
     Pending,
 )
 
+Batches: TypeAlias = Sequence[Sequence[str]]
+
 S = "s"
-BATCHES = (("rw", "idem", "ro", "par", "parw", "group", "pay"), ("par", "talk"))
+BATCHES = (
+    ("rw", "idem", "ro", "parw", "parw", "group", "pay"),
+    ("par", "par", "talk"),
+)
+MIXED = (("par", "parw"), ("talk",))
+"""What is safe and what is not, at the same time."""
 LONG = "word " * 1000
 """So much that a part of it is on record before its end."""
 
 
-def agent(case: CrashCase) -> ToolLoopAgent:
+def agent(case: CrashCase, batches: Batches = BATCHES) -> ToolLoopAgent:
     return ToolLoopAgent(
-        FunctionModel(_answer),
+        FunctionModel(partial(_answer, batches)),
         tools=[*case.tools, *_more_tools(case)],
         store=case.store,
         retry=RetryPolicy(base=0),
@@ -51,13 +59,13 @@ def agent(case: CrashCase) -> ToolLoopAgent:
     )
 
 
-def _answer(request: ModelRequest) -> StepLike:
+def _answer(batches: Batches, request: ModelRequest) -> StepLike:
     assert check_pairing(request.messages) == []
     said = [m.text for m in request.messages if isinstance(m, AssistantMessage)]
     assert not any("word word" in text for text in said)  # half an answer is none
     answers = sum(isinstance(message, ToolMessage) for message in request.messages)
-    if answers < len(BATCHES):
-        return [call(name) for name in BATCHES[answers]]
+    if answers < len(batches):
+        return [call(name) for name in batches[answers]]
     return LONG
 
 
@@ -88,9 +96,13 @@ def _more_tools(case: CrashCase) -> Sequence[Any]:
     return group, pay, talk
 
 
-async def go(case: CrashCase) -> None:
+async def mixed(case: CrashCase) -> None:
+    await go(case, MIXED)
+
+
+async def go(case: CrashCase, batches: Batches = BATCHES) -> None:
     """Begin the run, or go on with it, until it has ended; any process may."""
-    mine = agent(case)
+    mine = agent(case, batches)
     async with case.store:
         known = await _is_known(case)
         if known:
@@ -110,8 +122,10 @@ async def look(case: CrashCase) -> None:
 
 async def steered(case: CrashCase) -> None:
     """The model does not answer; meanwhile the user says more."""
-    mine = agent(case).with_(model=ScriptedModel([step("late", gate=Gate())]))
+    gate = Gate()
+    mine = agent(case).with_(model=ScriptedModel([step("late", gate=gate)]))
     async with mine.start("go", session=S, input_id="i1") as run:
+        await gate.reached()
         await run.steer("and more", input_id="i2")
 
 

@@ -31,8 +31,8 @@ def serve() -> None:
         pid = os.fork()
         if not pid:
             _child(told)
-        print(pid, flush=True)
-        print(_code(pid), flush=True)
+        _say(pid)
+        _say(_code(pid))
 
 
 def _warm() -> None:
@@ -62,6 +62,11 @@ def _child(told: dict[str, Any]) -> NoReturn:
         traceback.print_exc()
     sys.stdout.flush()
     os._exit(code)  # at once: taking the interpreter down costs as much as the work
+
+
+def _say(number: int) -> None:
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
 
 
 def _code(pid: int) -> int:
