@@ -1,4 +1,4 @@
-"""Kills where a matrix of records has no cell: in a tool, in a pause, in a recovery."""
+"""Kills where the matrix has no cell: in a tool, in a pause, in a recovery."""
 
 from collections.abc import Callable
 from pathlib import Path

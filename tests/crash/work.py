@@ -1,13 +1,15 @@
-"""The run that is killed: batches of every kind of tool, a pause, a steer, an answer."""
+"""The run that is killed: batches of all tools, a pause, a steer, an answer."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import anyio
+from tests.crash.torn import TornJsonl, TornSqlite
 
 from agentcore import ToolLoopAgent, tool
 from agentcore._base.processes import start_time
@@ -159,23 +161,18 @@ def _decided(one: Pending) -> Decision:
     return Approve() if isinstance(one, ApprovalRequest) else LeaveUnknown()
 
 
-def sqlite_crash(folder: Any) -> Any:
-    return _torn().TornSqlite(folder / "bot.db", durability="crash")
+# --- the stores, by name --------------------------------------------------------------
+def sqlite_crash(folder: Path) -> TornSqlite:
+    return TornSqlite(folder / "bot.db", durability="crash")
 
 
-def sqlite_power(folder: Any) -> Any:
-    return _torn().TornSqlite(folder / "bot.db")
+def sqlite_power(folder: Path) -> TornSqlite:
+    return TornSqlite(folder / "bot.db")
 
 
-def jsonl_crash(folder: Any) -> Any:
-    return _torn().TornJsonl(folder / "store", durability="crash")
+def jsonl_crash(folder: Path) -> TornJsonl:
+    return TornJsonl(folder / "store", durability="crash")
 
 
-def jsonl_power(folder: Any) -> Any:
-    return _torn().TornJsonl(folder / "store")
-
-
-def _torn() -> Any:
-    from tests.crash import torn  # noqa: PLC0415 - only where it is used
-
-    return torn
+def jsonl_power(folder: Path) -> TornJsonl:
+    return TornJsonl(folder / "store")

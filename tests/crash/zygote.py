@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import anyio
-from tests.crash import torn, work
+from tests.crash import work
 
 from agentcore.stores.memory import MemoryRunStore
 from agentcore.testing import CrashCase
@@ -37,7 +37,6 @@ def serve() -> None:
 
 def _warm() -> None:
     """Do once what the children will do, so that all of it is loaded."""
-    assert torn
 
     async def once(case: CrashCase) -> None:
         await work.go(case)
