@@ -114,8 +114,7 @@ def test_ctrl_c_ends_the_cli_in_one_line_and_approves_nothing(
     shown = ""
     while not shown.endswith(prompt):
         shown += process.stdout.read(1)
-    process.send_signal(signal.SIGINT)
-    process.wait(timeout=60)
+    press_ctrl_c(process)
     _, errors = process.communicate(timeout=60)
 
     assert (process.returncode, errors) == (130, "\nStopped.\n")
@@ -248,6 +247,24 @@ def test_the_main_job_answers_from_the_file_with_the_embedded_model() -> None:
     assert "stop      completed (final)" in done.stdout
 
 
+def press_ctrl_c(process: subprocess.Popen[str], *, group: bool = False) -> None:
+    """Press it as a user does: once more where nothing has happened for a while.
+
+    asyncio's handler is no file the selector waits for: on a busy machine a signal that
+    comes right before the loop goes to sleep is heard only when it wakes.
+    """
+    for _ in range(3):
+        if group:
+            os.killpg(process.pid, signal.SIGINT)
+        else:
+            process.send_signal(signal.SIGINT)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            continue
+        return
+
+
 @pytest.fixture
 def interruptible() -> Iterator[None]:
     """A background job of a shell ignores SIGINT, and its children would with it."""
@@ -272,7 +289,7 @@ def test_ctrl_c_ends_the_main_job_and_its_server() -> None:
         if line.startswith("question"):
             break
     time.sleep(3)
-    os.killpg(process.pid, signal.SIGINT)
+    press_ctrl_c(process, group=True)
     _, errors = process.communicate(timeout=60)
 
     assert process.returncode == 130

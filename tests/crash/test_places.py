@@ -94,10 +94,6 @@ def test_of_two_calls_that_were_open_both_are_unknown(cell: Make, store: str) ->
     assert [o.status for o in outcomes] == ["unknown", "unknown"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the run pauses for the unknown `parw` while the safe `par` is still open",
-)
 @STORE
 @pytest.mark.parametrize("at", ["after:tool.intent", "in:par", "in:parw"])
 def test_what_is_safe_is_made_again_beside_a_call_nobody_knows_of(
